@@ -1,0 +1,34 @@
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint format bench docs clean
+
+demo: .venv/.demo
+	$(BIN)/python examples/japanese_vowels.py
+
+test: .venv/.dev
+	$(BIN)/python -m pytest -n auto
+
+lint: .venv/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: .venv/.dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: .venv/.dev
+	$(BIN)/python -m benchmarks run
+
+docs: .venv/.docs
+	$(BIN)/mkdocs build --strict
+
+# One marker file per extra, so that a target installs what it needs and no more.
+.venv/.%: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	touch $@
+
+clean:
+	rm -rf .venv build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis

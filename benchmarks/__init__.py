@@ -1,0 +1,1 @@
+"""Every claim of speed, as a case that one runner measures: `python -m benchmarks run [SUITE…]`."""

@@ -1,0 +1,40 @@
+"""Command line of the benchmarks."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from benchmarks.registry import SUITES, cases
+from benchmarks.run import SECONDS, peak_bytes, run
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    runner = verbs.add_parser("run", help="measure the suites named, or all of them")
+    runner.add_argument("suites", nargs="*")
+    runner.add_argument("--only", default="", help="only cases whose name contains this text")
+    runner.add_argument("--out", type=Path, default=Path("benchmarks/out/results.json"))
+    runner.add_argument("--seconds", type=float, default=SECONDS, help="time per contender and case")
+    verbs.add_parser("list", help="name the suites")
+    memory = verbs.add_parser("memory", help="peak memory of one contender in this process, in bytes")
+    memory.add_argument("suite")
+    memory.add_argument("case")
+    memory.add_argument("contender")
+    arguments = parser.parse_args()
+    if arguments.verb == "list":
+        cases([])
+        print(
+            "\n".join(f"{name:<14} {(make.__doc__ or '').splitlines()[0]}" for name, make in SUITES.items())
+        )
+    elif arguments.verb == "memory":
+        case = next(c for c in cases([arguments.suite]) if c.name == arguments.case)
+        print(peak_bytes(case.contenders[arguments.contender]()))
+    else:
+        chosen = [c for c in cases(arguments.suites) if arguments.only in c.name]
+        run(chosen, arguments.out, arguments.seconds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""Measure cases: contenders in turn, so that a busy machine disturbs all alike; minima and medians."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import json
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from math import exp, log
+from pathlib import Path
+
+import torch
+
+from benchmarks.registry import Case, Work
+
+SECONDS = 1.0  # per contender and case, at least
+REPEATS = 5  # at least
+
+
+def measure(case: Case, seconds: float = SECONDS) -> dict:
+    """Times of all contenders of a case in seconds, ratios to its peer, and peak memory where asked for."""
+    works = {name: prepare() for name, prepare in case.contenders.items()}
+    counts = {name: _calls_per_repeat(work) for name, work in works.items()}
+    times: dict[str, list[float]] = {name: [] for name in works}
+    begin = time.perf_counter()
+    while len(times[case.peer]) < REPEATS or time.perf_counter() - begin < seconds * len(works):
+        for name, work in works.items():
+            times[name].append(_time(work, counts[name]))
+    rows = {
+        name: {"min": min(t), "median": statistics.median(t), "repeats": len(t)} for name, t in times.items()
+    }
+    for row in rows.values():
+        row["ratio"] = row["min"] / rows[case.peer]["min"]
+    if case.memory:
+        for name, row in rows.items():
+            row["peak_bytes"] = _peak_in_subprocess(case, name)
+    return {"suite": case.suite, "case": case.name, "peer": case.peer, "contenders": rows}
+
+
+def _calls_per_repeat(work: Work) -> int:
+    """Enough calls for a millisecond; the first ones also compile and warm up."""
+    work()
+    return max(1, int(1e-3 / max(_time(work, 1), 1e-7)))
+
+
+def _time(work: Work, calls: int) -> float:
+    gc.disable()
+    begin = time.perf_counter()
+    for _ in range(calls):
+        work()
+    elapsed = time.perf_counter() - begin
+    gc.enable()
+    return elapsed / calls
+
+
+def peak_bytes(work: Work) -> int:
+    """Memory that one call needs beyond what stood before it, outputs included (Linux only)."""
+    work()  # compile and load first
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    Path("/proc/self/clear_refs").write_text("5")  # reset the high-water mark
+    before = _status("VmRSS")
+    result = work()
+    peak = _status("VmHWM")
+    del result
+    return peak - before
+
+
+def _status(field: str) -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field):
+            return int(line.split()[1]) * 1024
+    raise KeyError(field)
+
+
+def _peak_in_subprocess(case: Case, contender: str) -> int:
+    command = [sys.executable, "-m", "benchmarks", "memory", case.suite, case.name, contender]
+    return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def table(result: dict) -> str:
+    """One case as lines of text."""
+    lines = [f"{result['suite']}: {result['case']}"]
+    for name, row in result["contenders"].items():
+        line = f"  {name:<12} min {row['min'] * 1e3:10.3f} ms   median {row['median'] * 1e3:10.3f} ms   "
+        line += f"{row['ratio']:7.2f} x {result['peer']}"
+        if "peak_bytes" in row:
+            line += f"   peak {row['peak_bytes'] / 2**20:8.1f} MiB"
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def summary(results: list[dict]) -> str:
+    """Geometric means of the ratios, per suite and contender."""
+    ratios: dict[tuple[str, str], list[float]] = {}
+    for result in results:
+        for name, row in result["contenders"].items():
+            ratios.setdefault((result["suite"], name), []).append(row["ratio"])
+    lines = ["geometric means of the ratios"]
+    for (suite, name), values in ratios.items():
+        mean = exp(statistics.fmean(map(log, values)))
+        lines.append(f"  {suite:<14} {name:<12} {mean:8.2f}   over {len(values)} cases")
+    return "\n".join(lines)
+
+
+def run(cases: list[Case], out: Path, seconds: float) -> None:
+    """Measure, print as it goes, and write one JSON file."""
+    results = []
+    for case in cases:
+        results.append(measure(case, seconds))
+        print(table(results[-1]), flush=True)
+    print(summary(results))
+    machine = {
+        "processor": platform.processor() or platform.machine(),
+        "torch": torch.__version__,
+        "threads": torch.get_num_threads(),
+        "python": platform.python_version(),
+    }
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps({"machine": machine, "results": results}, indent=1))
+    print(f"written to {out}")

@@ -1,0 +1,98 @@
+"""Checks of arguments, shared by every public function: each error names argument, rule and value."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def require(condition: bool, message: str) -> None:
+    """Raise `ValueError(message)` unless the condition holds."""
+    if not condition:
+        raise ValueError(message)
+
+
+def floating(name: str, tensor: Tensor) -> None:
+    """Require a real floating-point tensor."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"`{name}` must be a torch.Tensor, got {type(tensor).__name__}")
+    if not tensor.is_floating_point():
+        raise TypeError(f"`{name}` must have a floating-point dtype, got {tensor.dtype}")
+
+
+def shape(name: str, tensor: Tensor, expected: tuple[int, ...], meaning: str) -> None:
+    """Require one exact shape; `meaning` spells the axes out."""
+    require(
+        tuple(tensor.shape) == expected,
+        f"`{name}` must have shape {meaning} = {expected}, got {tuple(tensor.shape)}",
+    )
+
+
+def sequences(name: str, x: Tensor) -> None:
+    """Require a batch of sequences, `(batch, time, channels)`."""
+    floating(name, x)
+    require(
+        x.dim() == 3,
+        f"`{name}` must have 3 axes (batch, time, channels), got {x.dim()} with shape {tuple(x.shape)}",
+    )
+
+
+def not_empty(name: str, x: Tensor) -> None:
+    """Require at least one sequence and at least one step."""
+    require(x.shape[0] > 0, f"`{name}` must hold at least one sequence, got an empty batch {tuple(x.shape)}")
+    require(
+        x.shape[1] > 0,
+        f"`{name}` must have at least one time step, got an empty time axis {tuple(x.shape)}; "
+        "an empty sequence inside a batch is a length of 0",
+    )
+
+
+def positive_int(name: str, value: int) -> None:
+    """Require an integer of at least 1."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"`{name}` must be an integer, got {type(value).__name__}")
+    require(value >= 1, f"`{name}` must be at least 1, got {value}")
+
+
+def choice(name: str, value: object, allowed: tuple[object, ...]) -> None:
+    """Require one of a few values."""
+    require(value in allowed, f"`{name}` must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+
+
+def in_func_transform(tensor: Tensor) -> bool:
+    """Whether torch.func (vmap, grad, …) has wrapped the tensor; there is no public query for it."""
+    return not torch.compiler.is_compiling() and torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+
+
+def values_hidden(tensor: Tensor) -> bool:
+    """Whether the values cannot be looked at now: inside torch.compile, torch.func or on the meta device."""
+    return torch.compiler.is_compiling() or tensor.is_meta or in_func_transform(tensor)
+
+
+def step_mask(x: Tensor, mask: Tensor | None, lengths: Tensor | None) -> Tensor | None:
+    """Join a boolean mask `(batch, time)` (True: the step counts) and lengths `(batch,)` into one mask."""
+    batch, time = x.shape[:2]
+    if mask is not None:
+        if mask.dtype != torch.bool:
+            raise TypeError(f"`mask` must be boolean (True where a step counts), got {mask.dtype}")
+        shape("mask", mask, (batch, time), "(batch, time)")
+    if lengths is None:
+        return mask
+    _check_lengths(lengths, batch, time)
+    inside = torch.arange(time, device=x.device) < lengths.to(x.device)[:, None]
+    return inside if mask is None else mask & inside
+
+
+def _check_lengths(lengths: Tensor, batch: int, time: int) -> None:
+    if lengths.is_floating_point() or lengths.is_complex() or lengths.dtype == torch.bool:
+        raise TypeError(f"`lengths` must be integers, got {lengths.dtype}")
+    shape("lengths", lengths, (batch,), "(batch,)")
+    if values_hidden(lengths):
+        return
+    outside = (lengths < 0) | (lengths > time)
+    if bool(outside.any()):
+        index = int(outside.nonzero()[0])
+        raise ValueError(
+            f"`lengths` must lie in 0..{time} (the time axis of `x`), "
+            f"got {int(lengths[index])} at index {index}"
+        )

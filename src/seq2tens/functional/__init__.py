@@ -1,0 +1,20 @@
+"""Pure functions on batches of sequences, axes `(batch, time, channels)`. Arguments are checked here.
+
+A step counts where `mask` is True and, with `lengths`, where it lies before its sequence's length. Steps
+that do not count may hold anything, NaN included: no result depends on them.
+"""
+
+from seq2tens.functional.layer import Weights, ls2t, normalize_levels
+from seq2tens.functional.paths import basepoint, difference, forward_fill, lags, lead_lag, time_embedding
+
+__all__ = [
+    "Weights",
+    "basepoint",
+    "difference",
+    "forward_fill",
+    "lags",
+    "lead_lag",
+    "ls2t",
+    "normalize_levels",
+    "time_embedding",
+]

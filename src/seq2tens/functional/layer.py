@@ -1,0 +1,159 @@
+"""The LS2T layer as a function: checks and defaults, then one call of the operation."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from seq2tens import _checks as check
+from seq2tens import ops
+
+Weights = Literal["recursive", "independent"]
+
+
+def ls2t(
+    x: Float[Tensor, "batch time in_features"],
+    weight: Float[Tensor, "components in_features width"],
+    bias: Float[Tensor, "components width"] | None = None,
+    *,
+    order: int,
+    weights: Weights = "recursive",
+    lift_order: int = 1,
+    lift_coefficients: Float[Tensor, " lift_order"] | None = None,
+    decay: Float[Tensor, " width"] | None = None,
+    mask: Bool[Tensor, "batch time"] | None = None,
+    lengths: Int[Tensor, " batch"] | None = None,
+    reverse: bool = False,
+    return_sequences: bool = True,
+    state: Float[Tensor, "batch states width"] | None = None,
+    return_state: bool = False,
+    backend: ops.Backend | None = None,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """Evaluate `width` low-rank functionals of the Seq2Tens map without forming it.
+
+    Level m at step i is ⟨z_1 ⊗ … ⊗ z_m, Φ_m(x_1, …, x_i)⟩: the sum over all i_1 < … < i_m ≤ i of the products
+    ⟨z_1, x_(i_1)⟩ ··· ⟨z_m, x_(i_m)⟩.
+
+    Args:
+        x: the sequences. NaN or infinity spreads to all later steps of its own sequence and to no other.
+        weight: the vectors z. Recursive weights share z_1, …, z_order among the levels; independent
+            weights hold 1 + 2 + … + order vectors, those of level 1 first. z_1 meets the earliest step.
+        bias: added to each inner product ⟨z, x_i⟩.
+        order: the highest level.
+        weights: `"recursive"` or `"independent"`.
+        lift_order: how many vectors one step may meet (1: the paper; `order`: signatures).
+        lift_coefficients: weight of a step that meets j vectors, default 1/j!.
+        decay: a number in (0, 1] per functional, by which each step fades the past.
+        mask: True where a step counts. A masked step changes nothing and repeats the value before it.
+        lengths: number of steps of each sequence; 0 is an empty sequence, all levels 0.
+        reverse: give the functionals of (x_i, …, x_L) in place of (x_1, …, x_i); z_1 still meets the
+            earliest step.
+        return_sequences: all steps, or the value for the whole sequence only.
+        state: where an earlier call ended (with `reverse`, the call on the steps that follow).
+        return_state: return the pair (output, state).
+        backend: which implementation runs; None or `"auto"` chooses.
+
+    Returns:
+        `(batch, time, order, width)`, or `(batch, order, width)` without `return_sequences`. Half
+        precision comes back as float32, because higher levels leave its range.
+    """
+    check.positive_int("order", order)
+    check.positive_int("lift_order", lift_order)
+    check.choice("weights", weights, ("recursive", "independent"))
+    check.sequences("x", x)
+    check.not_empty("x", x)
+    chains = ops.make_chains(order, weights, reverse)
+    _check_parameters(x, weight, bias, order, weights)
+    width = weight.shape[-1]
+    _check_vector("lift_coefficients", lift_coefficients, lift_order, "(lift_order,)")
+    _check_vector("decay", decay, width, "(width,)")
+    _check_decay(decay)
+    if state is not None:
+        check.floating("state", state)
+        check.shape(
+            "state",
+            state,
+            (x.shape[0], len(chains.component), width),
+            f"(batch, states of order {order}, width)",
+        )
+    if lift_coefficients is None and lift_order > 1:
+        lift_coefficients = _inverse_factorials(lift_order, x)
+    output, final = ops.ls2t(
+        x,
+        weight,
+        bias,
+        lift_coefficients,
+        decay,
+        check.step_mask(x, mask, lengths),
+        state,
+        chains=chains,
+        reverse=reverse,
+        return_sequences=return_sequences,
+        backend=backend,
+    )
+    return (output, final) if return_state else output
+
+
+def normalize_levels(
+    y: Float[Tensor, "*steps order width"],
+    exponent: Float[Tensor, " order"],
+    count: Tensor,
+) -> Float[Tensor, "*steps order width"]:
+    """Divide level m by C(count, m)^exponent_m, the number of its terms after `count` steps.
+
+    Where fewer than m steps have been seen the divisor is 1, so short sequences give no NaN.
+    """
+    log_terms = []
+    total = torch.zeros_like(count, dtype=y.dtype)
+    for m in range(1, y.shape[-2] + 1):
+        ratio = (count.to(y.dtype) - (m - 1)) / m
+        total = total + ratio.clamp(min=1.0 / m).log()
+        log_terms.append(torch.where(count >= m, total, 0.0))
+    divisor = (exponent * torch.stack(log_terms, dim=-1)).exp()
+    return y / divisor[..., None]
+
+
+def _inverse_factorials(lift_order: int, like: Tensor) -> Tensor:
+    return like.new_tensor(
+        [1.0 / math.factorial(j) for j in range(1, lift_order + 1)], dtype=ops.accumulation_dtype(like)
+    )
+
+
+def _check_parameters(x: Tensor, weight: Tensor, bias: Tensor | None, order: int, weights: str) -> None:
+    components = order if weights == "recursive" else order * (order + 1) // 2
+    check.floating("weight", weight)
+    check.require(
+        weight.dim() == 3,
+        f"`weight` must have 3 axes (components, in_features, width), got shape {tuple(weight.shape)}",
+    )
+    check.require(
+        weight.shape[0] == components,
+        f"`weight` must have {components} components for {weights} weights of order {order}, "
+        f"got {weight.shape[0]}",
+    )
+    check.require(
+        x.shape[-1] == weight.shape[1],
+        f"`x` must have {weight.shape[1]} channels (the in_features of `weight`), got {x.shape[-1]}",
+    )
+    if bias is not None:
+        check.floating("bias", bias)
+        check.shape("bias", bias, (components, weight.shape[2]), "(components, width)")
+
+
+def _check_vector(name: str, vector: Tensor | None, size: int, meaning: str) -> None:
+    if vector is not None:
+        check.floating(name, vector)
+        check.shape(name, vector, (size,), meaning)
+
+
+def _check_decay(decay: Tensor | None) -> None:
+    if decay is None or check.values_hidden(decay):
+        return
+    outside = ~((decay > 0) & (decay <= 1))
+    if bool(outside.any()):
+        index = int(outside.nonzero()[0])
+        raise ValueError(f"`decay` must lie in (0, 1], got {float(decay[index])} at index {index}")

@@ -1,0 +1,161 @@
+"""Path transforms: what is done to a sequence before the map sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from seq2tens import _checks as check
+
+Path = Float[Tensor, "batch time channels"]
+Mask = Bool[Tensor, "batch time"]
+Lengths = Int[Tensor, " batch"]
+
+
+def difference(x: Path, *, mask: Mask | None = None, lengths: Lengths | None = None) -> Path:
+    """Increments (x_1, x_2 - x_1, …) from the base point 0; the length stays.
+
+    With a mask the increments are those of the steps that count; the others become 0.
+    """
+    mask = _begin(x, mask, lengths)
+    if mask is None:
+        return torch.diff(x, dim=1, prepend=x.new_zeros(x.shape[0], 1, x.shape[2]))
+    x = torch.where(mask[..., None], x, 0.0)
+    return torch.where(mask[..., None], x - _earlier(x, mask, 1), 0.0)
+
+
+def time_embedding(
+    x: Path,
+    times: Float[Tensor, "batch time"] | None = None,
+    *,
+    mode: Literal["index", "centred"] = "index",
+    mask: Mask | None = None,
+    lengths: Lengths | None = None,
+) -> Float[Tensor, "batch time channels+1"]:
+    """Put a time coordinate before the channels.
+
+    It is `times` where given; else i/L for the i-th of L steps (`"index"`), or the same made to run from
+    -1 to 1 (`"centred"`; a single step is at 0). Only steps that count are counted; the others get 0.
+    """
+    check.choice("mode", mode, ("index", "centred"))
+    mask = _begin(x, mask, lengths)
+    if times is not None:
+        check.floating("times", times)
+        check.shape("times", times, tuple(x.shape[:2]), "(batch, time)")
+        clock = times.to(x.dtype)
+    else:
+        clock = _clock(x, mask, mode)
+    if mask is not None:
+        clock = torch.where(mask, clock, 0.0)
+    return torch.cat([clock[..., None], x], dim=2)
+
+
+def lags(
+    x: Path, steps: int | Sequence[int], *, mask: Mask | None = None, lengths: Lengths | None = None
+) -> Float[Tensor, "batch time lagged"]:
+    """Put earlier values beside each value: lags 0, …, `steps`, or exactly those listed.
+
+    Before the first step the value is 0. Lags are counted in steps that count; the others become 0.
+    """
+    offsets = list(range(steps + 1)) if isinstance(steps, int) else list(steps)
+    check.require(
+        len(offsets) > 0 and min(offsets) >= 0, f"`steps` must be lags of at least 0, got {steps!r}"
+    )
+    mask = _begin(x, mask, lengths)
+    if mask is None:
+        mask = x.new_ones(x.shape[:2], dtype=torch.bool)
+    x = torch.where(mask[..., None], x, 0.0)
+    shifted = [x if offset == 0 else _earlier(x, mask, offset) for offset in offsets]
+    return torch.where(mask[..., None], torch.cat(shifted, dim=2), 0.0)
+
+
+def basepoint(
+    x: Path, *, mask: Mask | None = None, lengths: Lengths | None = None
+) -> Tensor | tuple[Tensor, Tensor]:
+    """Start every sequence at 0, one step longer. With a mask or lengths, return (path, mask)."""
+    mask = _begin(x, mask, lengths)
+    path = torch.cat([torch.zeros_like(x[:, :1]), x], dim=1)
+    if mask is None:
+        return path
+    return path, torch.cat([torch.ones_like(mask[:, :1]), mask], dim=1)
+
+
+def lead_lag(
+    x: Path, *, mask: Mask | None = None, lengths: Lengths | None = None
+) -> Tensor | tuple[Tensor, Tensor]:
+    """(x_1,x_1), (x_2,x_1), (x_2,x_2), (x_3,x_2), …: a leading and a lagging copy, 2L - 1 steps.
+
+    With a mask or lengths, return (path, mask): step 2i is step i, and the move to it, 2i - 1, counts
+    where step i counts and is not the first that does.
+    """
+    mask = _begin(x, mask, lengths)
+    counted = x.new_ones(x.shape[:2], dtype=torch.bool) if mask is None else mask
+    x = torch.where(counted[..., None], x, 0.0)
+    stay = torch.cat([x, x], dim=2)
+    move = torch.cat([x, _earlier(x, counted, 1)], dim=2)
+    path = torch.stack([move, stay], dim=2).flatten(1, 2)[:, 1:]
+    if mask is None:
+        return path
+    moves = mask & (mask.cumsum(1) > 1)
+    return path, torch.stack([moves, mask], dim=2).flatten(1, 2)[:, 1:]
+
+
+def forward_fill(
+    x: Path,
+    *,
+    observed: Bool[Tensor, "batch time channels"] | None = None,
+    mask: Mask | None = None,
+    lengths: Lengths | None = None,
+    initial: float | Float[Tensor, " channels"] = 0.0,
+) -> Path:
+    """Carry the last observed value of each channel forward; before the first one stands `initial`.
+
+    An entry is missing where `observed` is False or, without `observed`, where it is NaN. Steps that do
+    not count are never the source of a value; they are filled like missing ones.
+    """
+    mask = _begin(x, mask, lengths)
+    if observed is None:
+        observed = ~x.isnan()
+    check.shape("observed", observed, tuple(x.shape), "(batch, time, channels)")
+    if mask is not None:
+        observed = observed & mask[..., None]
+    steps = torch.arange(x.shape[1], device=x.device)[:, None]
+    last = torch.where(observed, steps, -1).cummax(1).values
+    filled = torch.where(observed, x, 0.0).gather(1, last.clamp(min=0))
+    return torch.where(last >= 0, filled, torch.as_tensor(initial, dtype=x.dtype, device=x.device))
+
+
+def _begin(x: Tensor, mask: Tensor | None, lengths: Tensor | None) -> Tensor | None:
+    check.sequences("x", x)
+    check.not_empty("x", x)
+    return check.step_mask(x, mask, lengths)
+
+
+def _clock(x: Tensor, mask: Tensor | None, mode: str) -> Tensor:
+    """Position of each step among those that count."""
+    if mask is None:
+        index = torch.arange(1, x.shape[1] + 1, device=x.device, dtype=x.dtype).expand(x.shape[:2])
+        total = index.new_full((x.shape[0], 1), x.shape[1])
+    else:
+        index = mask.cumsum(1).to(x.dtype)
+        total = index[:, -1:]
+    if mode == "index":
+        return index / total.clamp(min=1)
+    return torch.where(total > 1, 2 * (index - 1) / (total - 1).clamp(min=1) - 1, 0.0)
+
+
+def _earlier(x: Tensor, mask: Tensor, offset: int) -> Tensor:
+    """The value `offset` counted steps before each counted step, 0 where there is none."""
+    rank = mask.cumsum(1)
+    # position of the k-th counted step; steps that do not count write to a spare last slot
+    slots = torch.where(mask, rank - 1, x.shape[1])
+    steps = torch.arange(x.shape[1], device=x.device).expand_as(slots)
+    position = x.new_zeros((x.shape[0], x.shape[1] + 1), dtype=torch.long).scatter(1, slots, steps)
+    source = rank - 1 - offset
+    index = position.gather(1, source.clamp(min=0))
+    values = x.gather(1, index[..., None].expand_as(x))
+    return torch.where((source >= 0)[..., None], values, 0.0)

@@ -1,0 +1,221 @@
+"""LS2T and BiLS2T: the layers hold parameters, `seq2tens.functional` does the work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+
+from seq2tens import _checks as check
+from seq2tens import functional as F
+from seq2tens.nn.initialize import initialize_
+
+
+class LS2TState(NamedTuple):
+    """Where a layer stands after some steps: the values of its chains, and how many steps counted."""
+
+    levels: Float[Tensor, "batch states width"]
+    steps: Int[Tensor, " batch"]
+
+
+class LS2T(nn.Module):
+    """Low-rank functionals of the Seq2Tens map of a sequence, one value per level and functional.
+
+    Input `(batch, time, in_features)`; output `(batch, time, order, width)`, or `(batch, order, width)`
+    without `return_sequences`. A `PackedSequence` is taken, and returned if sequences are asked for.
+
+    Args:
+        in_features: channels of the input.
+        width: number of functionals.
+        order: highest level.
+        weights: `"recursive"` (order · in_features · width parameters; level m extends level m - 1) or
+            `"independent"` (one chain of vectors per level).
+        lift_order: how many vectors one step may meet; 1 is the paper's map, `order` gives signatures.
+        learn_lift: learn the coefficients of the lift from 1/2!, 1/3!, … on (the first is 1).
+        decay: forgetting, a number in (0, 1] or one per functional, or `"learn"`.
+        bias: add a learned constant to each inner product, which plays the part of a time coordinate.
+        reverse: functionals of the steps from i on, in place of those up to i.
+        return_sequences: all steps, or the whole sequence's value only.
+        normalize: divide level m by a learned power (from 1/2 on) of its number of terms.
+        init: `"uniform"` or `"normal"`.
+        backend: see `seq2tens.functional.ls2t`.
+    """
+
+    lift: Tensor | None
+    decay: Tensor | None
+    decay_logit: nn.Parameter | None
+    exponent_logit: nn.Parameter | None
+
+    def __init__(
+        self,
+        in_features: int,
+        width: int,
+        order: int,
+        *,
+        weights: F.Weights = "recursive",
+        lift_order: int = 1,
+        learn_lift: bool = False,
+        decay: float | Sequence[float] | Tensor | Literal["learn"] | None = None,
+        bias: bool = True,
+        reverse: bool = False,
+        return_sequences: bool = True,
+        normalize: bool = False,
+        init: Literal["uniform", "normal"] = "uniform",
+        backend: str | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        for name, value in [("in_features", in_features), ("width", width), ("order", order)]:
+            check.positive_int(name, value)
+        check.positive_int("lift_order", lift_order)
+        check.choice("weights", weights, ("recursive", "independent"))
+        check.choice("init", init, ("uniform", "normal"))
+        check.require(
+            lift_order > 1 or not learn_lift,
+            "`learn_lift` must be False for lift_order 1 (its only coefficient is 1), got True",
+        )
+        self.in_features, self.width, self.order = in_features, width, order
+        self.weights, self.lift_order, self.backend = weights, lift_order, backend
+        self.reverse, self.return_sequences, self.init = reverse, return_sequences, init
+        components = order if weights == "recursive" else order * (order + 1) // 2
+        empty = partial(torch.empty, device=device, dtype=dtype)
+        self.weight = nn.Parameter(empty(components, in_features, width))
+        self.bias = nn.Parameter(empty(components, width)) if bias else None
+        self.lift = nn.Parameter(empty(lift_order - 1)) if learn_lift else None
+        self.exponent_logit = nn.Parameter(empty(order)) if normalize else None
+        self.decay_logit = nn.Parameter(empty(width)) if isinstance(decay, str) else None
+        self.register_buffer("decay", _fixed_decay(decay, empty(width)))
+        self.reset_parameters()
+
+    @torch.no_grad()
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw new weights; with a generator, from it and not from the global one."""
+        initialize_(self.weight, self.order, self.weights, self.init, generator)
+        if self.bias is not None:
+            self.bias.zero_()
+        if self.lift is not None:
+            factors = 1.0 / torch.arange(2, self.lift_order + 1, dtype=torch.float64)
+            self.lift.copy_(factors.cumprod(0))
+        if self.exponent_logit is not None:
+            self.exponent_logit.zero_()
+        if self.decay_logit is not None:  # memories of 2 to 1000 steps, evenly in the logarithm
+            spans = torch.logspace(0.30103, 3.0, self.width, dtype=torch.float64)
+            self.decay_logit.copy_(torch.logit(1 - 1 / spans))
+
+    def extra_repr(self) -> str:
+        """The arguments that differ from their defaults, and the three sizes."""
+        text = f"{self.in_features}, {self.width}, {self.order}, weights={self.weights!r}"
+        if self.lift_order > 1:
+            text += f", lift_order={self.lift_order}"
+        return text + (", reverse=True" if self.reverse else "")
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch time in_features"] | PackedSequence,
+        mask: Bool[Tensor, "batch time"] | None = None,
+        lengths: Int[Tensor, " batch"] | None = None,
+        state: LS2TState | None = None,
+        return_state: bool = False,
+    ) -> Tensor | PackedSequence | tuple[Tensor | PackedSequence, LS2TState]:
+        """Apply the layer; `state` continues an earlier call, `return_state` gives (output, state)."""
+        packed = x if isinstance(x, PackedSequence) else None
+        if packed is not None:
+            check.require(
+                mask is None and lengths is None, "`mask` and `lengths` must be None for a PackedSequence"
+            )
+            x, lengths = pad_packed_sequence(packed, batch_first=True)
+            lengths = lengths.to(x.device)
+        assert isinstance(x, Tensor)
+        if mask is not None or lengths is not None:
+            check.sequences("x", x)
+            mask = check.step_mask(x, mask, lengths)
+        output, levels = self._levels(x, mask, state)
+        if self.exponent_logit is not None or return_state:
+            counts = self._count(x, mask, state)
+        if self.exponent_logit is not None:
+            seen = counts if self.return_sequences else self._total(counts)
+            output = F.normalize_levels(output, self.exponent_logit.sigmoid(), seen)
+        result = _repack(output, packed) if packed is not None and self.return_sequences else output
+        return (result, LS2TState(levels, self._total(counts))) if return_state else result
+
+    def _levels(self, x: Tensor, mask: Tensor | None, state: LS2TState | None) -> tuple[Tensor, Tensor]:
+        output, levels = F.ls2t(
+            x,
+            self.weight,
+            self.bias,
+            order=self.order,
+            weights=self.weights,
+            lift_order=self.lift_order,
+            lift_coefficients=None if self.lift is None else torch.cat([self.lift.new_ones(1), self.lift]),
+            decay=self.decay if self.decay_logit is None else self.decay_logit.sigmoid(),
+            mask=mask,
+            reverse=self.reverse,
+            return_sequences=self.return_sequences,
+            state=None if state is None else state.levels,
+            return_state=True,
+            backend=self.backend,  # type: ignore[arg-type]
+        )
+        return output, levels
+
+    def _count(self, x: Tensor, mask: Tensor | None, state: LS2TState | None) -> Tensor:
+        """How many steps each output has seen, `(batch, time)`."""
+        ones = torch.ones(x.shape[:2], dtype=torch.long, device=x.device) if mask is None else mask.long()
+        counts = ones.flip(1).cumsum(1).flip(1) if self.reverse else ones.cumsum(1)
+        return counts if state is None else counts + state.steps[:, None]
+
+    def _total(self, counts: Tensor) -> Tensor:
+        return counts[:, 0] if self.reverse else counts[:, -1]
+
+
+class BiLS2T(nn.Module):
+    """The paper's bidirectional layer: functionals of the past, then functionals of the future.
+
+    At step i the first `width` coordinates of each level belong to (x_1, …, x_i), the last `width` to
+    (x_i, …, x_L); output `(batch, time, order, 2 · width)`. Arguments as for `LS2T`.
+    """
+
+    def __init__(self, in_features: int, width: int, order: int, **options: Any) -> None:
+        super().__init__()
+        check.require("reverse" not in options, "`reverse` must be left out: BiLS2T looks both ways")
+        self.past = LS2T(in_features, width, order, **options)
+        self.future = LS2T(in_features, width, order, reverse=True, **options)
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch time in_features"] | PackedSequence,
+        mask: Bool[Tensor, "batch time"] | None = None,
+        lengths: Int[Tensor, " batch"] | None = None,
+    ) -> Tensor | PackedSequence:
+        """Apply both directions. There is no state: the future is not known in advance."""
+        past, future = self.past(x, mask, lengths), self.future(x, mask, lengths)
+        if isinstance(past, PackedSequence):
+            return past._replace(data=torch.cat([past.data, future.data], dim=-1))
+        return torch.cat([past, future], dim=-1)
+
+
+def _fixed_decay(decay: object, like: Tensor) -> Tensor | None:
+    """The given decay, one number per functional; None where there is none or it is learned."""
+    if isinstance(decay, str):
+        check.choice("decay", decay, ("learn",))
+    if decay is None or isinstance(decay, str):
+        return None
+    fixed = torch.as_tensor(decay).to(like).expand_as(like).clone()
+    inside = bool(((fixed > 0) & (fixed <= 1)).all())
+    check.require(inside, f"`decay` must lie in (0, 1], got {decay!r}")
+    return fixed
+
+
+def _repack(output: Tensor, like: PackedSequence) -> PackedSequence:
+    """Pack as `like` is packed, so that both line up element by element."""
+    batch_sizes = like.batch_sizes
+    lengths = (batch_sizes[None] > torch.arange(int(batch_sizes[0]))[:, None]).sum(1)
+    if like.sorted_indices is not None:
+        output = output.index_select(0, like.sorted_indices)
+    packed = pack_padded_sequence(output, lengths, batch_first=True)
+    return PackedSequence(packed.data, packed.batch_sizes, like.sorted_indices, like.unsorted_indices)

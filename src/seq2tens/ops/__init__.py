@@ -1,0 +1,73 @@
+"""The LS2T recursion as one differentiable operation, and the only place where a backend is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from seq2tens._checks import choice, in_func_transform
+from seq2tens.ops import cpu, reference
+from seq2tens.ops.chains import Chains, make_chains
+
+Backend = Literal["auto", "reference", "cpu"]
+
+__all__ = ["Backend", "Chains", "accumulation_dtype", "ls2t", "make_chains"]
+
+
+def accumulation_dtype(*tensors: Tensor) -> torch.dtype:
+    """Common dtype, at least float32: half precision overflows from level 2 on."""
+    dtype = torch.float32
+    for tensor in tensors:
+        dtype = torch.promote_types(dtype, tensor.dtype)
+    return dtype
+
+
+def ls2t(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    coefficients: Tensor | None = None,
+    decay: Tensor | None = None,
+    mask: Tensor | None = None,
+    state: Tensor | None = None,
+    *,
+    chains: Chains,
+    reverse: bool = False,
+    return_sequences: bool = True,
+    backend: Backend | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Run the recursion over `chains`; return levels and final state, both in the accumulation dtype."""
+    dtype = accumulation_dtype(x, weight)
+    x, weight, bias = x.to(dtype), weight.to(dtype), None if bias is None else bias.to(dtype)
+    coefficients = x.new_ones(1) if coefficients is None else coefficients.to(x)
+    powers = None
+    if decay is not None:
+        powers = decay.to(dtype) ** torch.arange(max(chains.depth) + 1, device=x.device)[:, None]
+    if state is None:
+        state = x.new_zeros(x.shape[0], len(chains.component), weight.shape[-1])
+    tensors = (x, weight, bias, coefficients, powers, mask, state.to(dtype))
+    return _choose(backend, tensors)(*tensors, chains, reverse, return_sequences)
+
+
+def _choose(
+    backend: Backend | None, tensors: tuple[Tensor | None, ...]
+) -> Callable[..., tuple[Tensor, Tensor]]:
+    """The implementation for these tensors; a backend asked for by name runs or raises."""
+    choice("backend", backend, (None, "auto", "reference", "cpu"))
+    if backend == "reference":
+        return reference.ls2t
+    reason = _why_not_cpu([t for t in tensors if t is not None])
+    if backend == "cpu" and reason:
+        raise RuntimeError(f"`backend` 'cpu' cannot run here: {reason}")
+    return reference.ls2t if reason else cpu.ls2t
+
+
+def _why_not_cpu(tensors: list[Tensor]) -> str | None:
+    if tensors[0].device.type != "cpu":
+        return f"`x` is on {tensors[0].device}"
+    if any(in_func_transform(t) for t in tensors):
+        return "it has no rules for torch.func transforms; the reference has"
+    return None

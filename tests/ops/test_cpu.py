@@ -1,0 +1,152 @@
+"""The fused CPU path: the contract, and what torch asks of a custom operation."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+import contracts
+from contracts import EXACT, problem
+from seq2tens import ops
+from seq2tens.functional import ls2t
+from seq2tens.nn import LS2T
+from seq2tens.ops import make_chains
+
+
+class TestCPU(contracts.FastPathContract):
+    backend = "cpu"
+
+
+def tensors(order=3, weights="recursive", lift_order=1, **sizes):
+    options = problem(order, weights, lift_order, **sizes)
+    return [options[k].requires_grad_() for k in ("x", "weight", "bias", "lift_coefficients")]
+
+
+@pytest.mark.parametrize("return_sequences", [True, False])
+@pytest.mark.parametrize("keep", [True, False])
+def test_opcheck(return_sequences, keep):
+    chains = make_chains(3, "recursive", False)
+    x, weight, bias, coefficients = tensors(time=70)
+    if not keep:
+        x, weight, bias, coefficients = (t.detach() for t in (x, weight, bias, coefficients))
+    powers = torch.linspace(0.5, 0.9, 2).double() ** torch.arange(4)[:, None]
+    mask = torch.rand(2, 70, generator=torch.Generator().manual_seed(0)) < 0.8
+    for p, m in [(None, None), (powers, mask)]:
+        state = torch.zeros(2, 3, 2).double()
+        arguments = (x, weight, bias, coefficients, p, m, state, *chains, False, return_sequences, keep)
+        torch.library.opcheck(torch.ops.seq2tens.ls2t.default, arguments)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_compile_and_export_through_the_operation(dynamic):
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    layer, x = LS2T(3, 4, 2, dtype=torch.float64), torch.randn(2, 70, 3).double()
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager", dynamic=dynamic)
+    assert_close(compiled(x), layer(x), **EXACT)
+    grads = [torch.autograd.grad(f(x).square().sum(), list(layer.parameters())) for f in (compiled, layer)]
+    for a, b in zip(*grads, strict=True):
+        assert_close(a, b, **EXACT)
+    exported = torch.export.export(layer, (x,))
+    assert "seq2tens.ls2t" in str(exported.graph)
+    assert_close(exported.module()(x), layer(x), **EXACT)
+
+
+def test_vmap_and_hessian_with_the_automatic_choice():
+    torch.manual_seed(0)
+    layer, x = LS2T(3, 4, 2, return_sequences=False, dtype=torch.float64), torch.randn(5, 6, 3).double()
+    assert_close(torch.vmap(lambda row: layer(row[None])[0])(x), layer(x), **EXACT)
+    flat = lambda w: ls2t(x, w, order=2, return_sequences=False).square().sum()  # noqa: E731
+    hessian = torch.func.hessian(flat)(layer.weight.detach())
+    assert_close(hessian, torch.autograd.functional.hessian(flat, layer.weight.detach()), **EXACT)
+
+
+def test_forced_backend_says_why_it_cannot_run():
+    x, weight, *_ = tensors()
+    run = lambda row: ls2t(row[None], weight, order=3, backend="cpu")  # noqa: E731
+    with pytest.raises(RuntimeError, match=r"`backend` 'cpu' cannot run here: .* torch.func"):
+        torch.vmap(run)(x)
+    with pytest.raises(RuntimeError, match="`backend` 'cpu' cannot run here: `x` is on meta"):
+        ls2t(x.to("meta"), weight.to("meta"), order=3, backend="cpu")
+
+
+@pytest.mark.parametrize("shape", [(1, 3000, 8), (5, 400, 8), (40, 64, 8)])
+@pytest.mark.parametrize("weights", ["recursive", "independent"])
+def test_same_bits_whatever_the_number_of_threads(shape, weights):
+    batch, time, features = shape
+    results = []
+    for threads in (1, 2, 3):
+        torch.set_num_threads(threads)
+        leaves = tensors(3, weights, batch=batch, time=time, features=features, width=32)
+        leaves = [t.detach().float().requires_grad_() for t in leaves]
+        y = ls2t(*leaves[:3], order=3, weights=weights, backend="cpu")
+        results.append([y, *torch.autograd.grad(y.square().mean(), leaves[:3])])
+    torch.set_num_threads(1)
+    for other in results[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("differenced", [True, False])
+def test_float32_over_a_million_steps(differenced):
+    gen = torch.Generator().manual_seed(0)
+    x = torch.rand(1, 10**6, 3, generator=gen) / 1000
+    if differenced:
+        x = x - 1 / 2000
+    weight = torch.rand(3, 3, 4, generator=gen)
+    single = ls2t(x, weight, order=3, backend="cpu").double()
+    double = ls2t(x.double(), weight.double(), order=3, backend="cpu")
+    scale = double.abs().amax(1, keepdim=True)
+    assert float(((single - double).abs() / scale).max()) < 1e-6
+    leaf = weight.clone().requires_grad_()
+    ls2t(x, leaf, order=3, backend="cpu")[:, -1].sum().backward()
+    exact = weight.double().requires_grad_()
+    ls2t(x.double(), exact, order=3, backend="cpu")[:, -1].sum().backward()
+    assert float((leaf.grad.double() - exact.grad).abs().max() / exact.grad.abs().max()) < 1e-4
+
+
+def test_works_in_a_forked_process():
+    code = """
+import os, torch
+from seq2tens.functional import ls2t
+torch.set_num_threads(2)
+x, w = torch.randn(8, 500, 16), torch.randn(2, 16, 32)
+y = ls2t(x, w, order=2, backend="cpu")
+pid = os.fork()
+if pid == 0:
+    os._exit(0 if torch.equal(ls2t(x, w, order=2, backend="cpu"), y) else 1)
+print("child", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env=dict(os.environ)
+    )
+    assert result.stdout.strip() == "child 0", result.stderr
+
+
+def test_a_call_may_come_from_many_threads():
+    from concurrent.futures import ThreadPoolExecutor
+
+    torch.set_num_threads(2)
+    x, weight, bias, _ = (t.detach() for t in tensors(batch=8, time=600, features=8, width=32))
+    expected = ls2t(x, weight, bias, order=3)
+    with ThreadPoolExecutor(4) as pool:
+        futures = [pool.submit(ls2t, x, weight, bias, order=3) for _ in range(12)]
+        assert all(torch.equal(f.result(), expected) for f in futures)
+    torch.set_num_threads(1)
+
+
+def test_scipy_serves_where_torch_hides_its_product(monkeypatch):
+    pytest.importorskip("scipy", reason="pip install scipy")
+    from seq2tens.ops import _blas, cpu
+
+    x, weight, bias, _ = (t.detach() for t in tensors(time=70))
+    expected = ops.ls2t(x, weight, bias, chains=make_chains(3, "recursive", False), backend="cpu")
+    monkeypatch.setattr(_blas, "addresses", _blas._scipy_addresses)
+    cpu._blas.cache_clear()
+    found = ops.ls2t(x, weight, bias, chains=make_chains(3, "recursive", False), backend="cpu")
+    cpu._blas.cache_clear()
+    assert_close(found, expected, **EXACT)

@@ -1,0 +1,5 @@
+import contracts
+
+
+class TestReference(contracts.LS2TContract):
+    backend = "reference"

@@ -1,0 +1,34 @@
+"""Run by test_house in a fresh process: every annotation of a shape is checked at run time."""
+
+from jaxtyping import install_import_hook
+
+with install_import_hook("seq2tens", "beartype.beartype"):
+    import seq2tens
+    from seq2tens import functional as F
+    from seq2tens import nn
+
+import torch
+from jaxtyping import TypeCheckError
+
+x = torch.randn(2, 5, 3)
+mask = torch.ones(2, 5, dtype=torch.bool)
+lengths = torch.tensor([5, 2])
+for options in [{}, {"weights": "independent"}, {"decay": "learn"}, {"lift_order": 2}, {"normalize": True}]:
+    layer = nn.LS2T(3, 4, 2, **options)
+    y, state = layer(x, mask, lengths, return_state=True)
+    layer(x, state=state)
+nn.BiLS2T(3, 4, 2)(x, lengths=lengths)
+nn.DeepLS2T(3, 4)(x, mask)
+F.ls2t(x, torch.randn(2, 3, 4), torch.randn(2, 4), order=2, decay=torch.rand(4), mask=mask)
+for transform in (F.difference, F.time_embedding, F.basepoint, F.lead_lag, F.forward_fill):
+    transform(x)
+    transform(x, mask=mask, lengths=lengths)
+F.lags(x, 2)
+seq2tens.seq2tens(x, 3, "exp", mask=mask).exp().log().inverse().flatten()
+seq2tens.signature(x, 2)
+seq2tens.string_features(["ab", "b"], 2)
+
+try:
+    F.ls2t(x, torch.randn(2, 4, 4), order=2)
+except TypeCheckError:
+    print("shapes hold")

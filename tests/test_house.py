@@ -1,0 +1,98 @@
+"""The rules of the house: what is public, who may import whom, what the README says."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+import seq2tens
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "seq2tens"
+# Each room may import those after it.
+ROOMS = ["nn", "functional", "algebra", "ops", "_checks"]
+
+
+def test_public_names():
+    assert sorted(seq2tens.__all__) == [
+        "BiLS2T",
+        "DeepLS2T",
+        "FreeTensor",
+        "LS2T",
+        "algebra",
+        "functional",
+        "ls2t",
+        "nn",
+        "seq2tens",
+        "signature",
+        "string_features",
+    ]
+    assert all(hasattr(seq2tens, name) for name in seq2tens.__all__)
+
+
+def imported_rooms(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "seq2tens":
+            _, *inner = node.module.split(".")
+            yield from inner[:1] or [alias.name for alias in node.names]
+
+
+def test_imports_go_downwards():
+    files = [f for f in SOURCE.rglob("*.py") if f.parent != SOURCE or f.stem in ROOMS]
+    assert len(files) > 10
+    for path in files:
+        room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+        for target in imported_rooms(path):
+            assert ROOMS.index(target) >= ROOMS.index(room), f"{path}: {room} must not import {target}"
+
+
+def test_hardware_is_known_to_ops_only():
+    for path in SOURCE.rglob("*.py"):
+        if "ops" not in path.parts:
+            assert not re.search(r"\bcuda\b|\bnumba\b|\btriton\b", path.read_text()), path
+
+
+def run_python(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+def test_import_loads_nothing_heavy():
+    heavy = "{'numba', 'scipy', 'sklearn', 'triton', 'matplotlib', 'pandas'}"
+    before = run_python(f"import sys, torch, numpy; print(sorted({heavy} & set(sys.modules)))")
+    after = run_python(f"import sys, seq2tens; print(sorted({heavy} & set(sys.modules)))")
+    assert before == after
+
+
+def readme_code():
+    return re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+
+
+def test_readme_code_is_short_and_runs():
+    blocks = readme_code()
+    lines = [line for block in blocks for line in block.splitlines() if line.strip()]
+    assert 0 < len(lines) < 40
+    namespace = {}
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), namespace)
+
+
+@pytest.mark.parametrize("name", ["LICENSE", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CITATION.cff"])
+def test_project_files(name):
+    assert (ROOT / name).stat().st_size > 200
+
+
+def test_citation_and_version():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["preferred-citation"]["year"] == 2021
+    assert f'version = "{seq2tens.__version__}"' in (ROOT / "pyproject.toml").read_text()
+    assert f"[{seq2tens.__version__}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_shapes_are_as_written():
+    """Public functions called with jaxtyping's annotations enforced, in a process of their own."""
+    code = (Path(__file__).parent / "shapes.py").read_text()
+    assert "shapes hold" in run_python(code)
