@@ -40,7 +40,9 @@ def x():
 
 def test_is_the_function_with_its_parameters(x):
     layer = LS2T(3, 4, 3, lift_order=2, decay=0.8, dtype=torch.float64)
-    direct = ls2t(x, layer.weight, layer.bias, order=3, lift_order=2, decay=torch.full((4,), 0.8).double())
+    direct = ls2t(
+        x, layer.weight, layer.bias, order=3, lift_order=2, decay=torch.full((4,), 0.8, dtype=torch.float64)
+    )
     assert_close(layer(x), direct, **EXACT)
     normal = LS2T(3, 4, 3, normalize=True, dtype=torch.float64)
     raw = ls2t(x, normal.weight, normal.bias, order=3)

@@ -22,7 +22,7 @@ class FreeTensor:
     """A truncated element t = (t_0, …, t_M) of T(V), V = R^d, with any number of batch axes.
 
     `levels[m]` has shape `(*batch, d, …, d)` with m axes of size d; `levels[0]` is the scalar part.
-    `s * t` is the convolution product, (s·t)_m = Σ_i s_i ⊗ t_{m-i}; a number or a tensor of batch shape
+    `s * t` is the convolution product, `(s·t)_m = Σ_i s_i ⊗ t_{m-i}`; a number or a tensor of batch shape
     acts as a scalar. Batch shapes broadcast. Coordinates are read by words: `t[(0, 1)]`, `t[()]`.
     """
 

@@ -16,7 +16,8 @@ from seq2tens.nn.layers import LS2T
 class LevelNorm(nn.Module):
     """Batch normalisation with one mean and variance per level, over batch, time and functionals.
 
-    Steps that do not count take no part in the statistics. There are no trainable parameters.
+    Steps that do not count take no part in the statistics. There are no trainable parameters. In training a
+    NaN reaches the whole batch, as in any batch normalisation.
     """
 
     running_mean: Tensor
@@ -54,18 +55,18 @@ class LevelNorm(nn.Module):
 
 
 class LS2TBlock(nn.Module):
-    """Time, difference, LS2T, normalisation, flatten: `(batch, time, d)` to `(batch, time, order · width)`.
+    """Time, difference, LS2T, normalisation, flatten: `(batch, time, d)` to `(batch, time, order · width)`,
+    or to `(batch, order · width)` without `return_sequences`.
 
     Args:
         in_features: channels of the input.
         width: number of functionals.
         order: highest level.
-        weights: see `LS2T`.
         time: after differencing a time coordinate is a constant, so the default gives the components a
             bias for it; `"index"` and `"centred"` embed time in its place, `None` leaves it out.
         difference: take increments first.
         norm: normalise each level over the batch.
-        return_sequences: all steps, or the end point only, `(batch, order · width)`.
+        options: further options of `LS2T`.
     """
 
     def __init__(
@@ -74,25 +75,16 @@ class LS2TBlock(nn.Module):
         width: int,
         order: int,
         *,
-        weights: F.Weights = "recursive",
         time: Literal["bias", "index", "centred"] | None = "bias",
         difference: bool = True,
         norm: bool = True,
-        return_sequences: bool = True,
-        init: Literal["uniform", "normal"] = "uniform",
+        **options: Any,
     ) -> None:
         super().__init__()
         check.choice("time", time, ("bias", "index", "centred", None))
         self.time, self.difference = time, difference
-        self.ls2t = LS2T(
-            in_features + (time in ("index", "centred")),
-            width,
-            order,
-            weights=weights,
-            bias=time == "bias",
-            return_sequences=return_sequences,
-            init=init,
-        )
+        features = in_features + (time in ("index", "centred"))
+        self.ls2t = LS2T(features, width, order, bias=time == "bias", **options)
         self.norm = LevelNorm(order) if norm else None
         self.out_features = order * width
 

@@ -13,6 +13,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from seq2tens import _checks as check
 from seq2tens import functional as F
+from seq2tens import ops
 from seq2tens.nn.initialize import initialize_
 
 
@@ -21,6 +22,10 @@ class LS2TState(NamedTuple):
 
     levels: Float[Tensor, "batch states width"]
     steps: Int[Tensor, " batch"]
+
+    def detach(self) -> LS2TState:
+        """The same state without its history, for truncated training."""
+        return self._replace(levels=self.levels.detach())
 
 
 class LS2T(nn.Module):
@@ -66,7 +71,7 @@ class LS2T(nn.Module):
         return_sequences: bool = True,
         normalize: bool = False,
         init: Literal["uniform", "normal"] = "uniform",
-        backend: str | None = None,
+        backend: ops.Backend | None = None,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -159,7 +164,7 @@ class LS2T(nn.Module):
             return_sequences=self.return_sequences,
             state=None if state is None else state.levels,
             return_state=True,
-            backend=self.backend,  # type: ignore[arg-type]
+            backend=self.backend,
         )
         return output, levels
 
@@ -205,7 +210,7 @@ def _fixed_decay(decay: object, like: Tensor) -> Tensor | None:
         check.choice("decay", decay, ("learn",))
     if decay is None or isinstance(decay, str):
         return None
-    fixed = torch.as_tensor(decay).to(like).expand_as(like).clone()
+    fixed = torch.as_tensor(decay, dtype=like.dtype, device=like.device).expand_as(like).clone()
     inside = bool(((fixed > 0) & (fixed <= 1)).all())
     check.require(inside, f"`decay` must lie in (0, 1], got {decay!r}")
     return fixed

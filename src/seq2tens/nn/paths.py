@@ -34,9 +34,9 @@ class TimeEmbedding(nn.Module):
     def forward(
         self,
         x: Float[Tensor, "batch time channels"],
-        times: Float[Tensor, "batch time"] | None = None,
         mask: Bool[Tensor, "batch time"] | None = None,
         lengths: Tensor | None = None,
+        times: Float[Tensor, "batch time"] | None = None,
     ) -> Tensor:
         """One channel more than `x`."""
         return F.time_embedding(x, times, mode=self.mode, mask=mask, lengths=lengths)

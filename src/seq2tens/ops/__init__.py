@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from seq2tens._checks import choice, in_func_transform
-from seq2tens.ops import cpu, reference
+from seq2tens._checks import choice
+from seq2tens.ops import cpu, reference, triton
 from seq2tens.ops.chains import Chains, make_chains
 
-Backend = Literal["auto", "reference", "cpu"]
+Backend = Literal["auto", "reference", "cpu", "triton"]
+_FUSED: dict[str, Any] = {"cpu": cpu, "triton": triton}
 
 __all__ = ["Backend", "Chains", "accumulation_dtype", "ls2t", "make_chains"]
 
@@ -56,18 +57,14 @@ def _choose(
     backend: Backend | None, tensors: tuple[Tensor | None, ...]
 ) -> Callable[..., tuple[Tensor, Tensor]]:
     """The implementation for these tensors; a backend asked for by name runs or raises."""
-    choice("backend", backend, (None, "auto", "reference", "cpu"))
+    choice("backend", backend, (None, "auto", "reference", "cpu", "triton"))
+    given = [t for t in tensors if t is not None]
+    if backend in (None, "auto"):
+        fused = _FUSED["triton" if given[0].device.type == "cuda" else "cpu"]
+        return reference.ls2t if fused.why_not(*given) else fused.ls2t
     if backend == "reference":
         return reference.ls2t
-    reason = _why_not_cpu([t for t in tensors if t is not None])
-    if backend == "cpu" and reason:
-        raise RuntimeError(f"`backend` 'cpu' cannot run here: {reason}")
-    return reference.ls2t if reason else cpu.ls2t
-
-
-def _why_not_cpu(tensors: list[Tensor]) -> str | None:
-    if tensors[0].device.type != "cpu":
-        return f"`x` is on {tensors[0].device}"
-    if any(in_func_transform(t) for t in tensors):
-        return "it has no rules for torch.func transforms; the reference has"
-    return None
+    reason = _FUSED[backend].why_not(*given)
+    if reason:
+        raise RuntimeError(f"`backend` {backend!r} cannot run here: {reason}")
+    return _FUSED[backend].ls2t

@@ -1,0 +1,138 @@
+"""What every fused backend shares as an operation of torch: its arguments, and how it is differentiated.
+
+A backend is a pair of custom operations. The forward one takes `Inputs` and returns the levels along time,
+the final state, and states kept for the backward one, which returns the first derivatives. Second
+derivatives are rare, so autograd takes them through the reference.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from seq2tens.ops import reference
+from seq2tens.ops.chains import Chains
+
+_INPUTS = (
+    "Tensor x, Tensor weight, Tensor? bias, Tensor coefficients, Tensor? powers, Tensor? mask, Tensor state, "
+    "int[] component, int[] parent, int[] output, bool reverse, bool return_sequences, bool keep"
+)
+FORWARD_SCHEMA = f"({_INPUTS}) -> (Tensor, Tensor, Tensor)"
+BACKWARD_SCHEMA = (
+    f"(Tensor dout, Tensor dfinal, Tensor kept, bool by_coefficients, {_INPUTS}) "
+    "-> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)"
+)
+_TENSORS = 7  # the first inputs, differentiable all but one:
+_MASK = 5
+
+
+class Inputs(NamedTuple):
+    """The arguments of the operation, in the order of its schema."""
+
+    x: Tensor
+    weight: Tensor
+    bias: Tensor | None
+    coefficients: Tensor
+    powers: Tensor | None  # decay^0, decay^1, …, (order + 1, width)
+    mask: Tensor | None
+    state: Tensor
+    component: list[int]
+    parent: list[int]
+    output: list[int]
+    reverse: bool
+    return_sequences: bool
+    keep: bool  # whether a backward pass may follow
+
+    @property
+    def chains(self) -> Chains:
+        """The chains as one hashable value."""
+        return Chains(tuple(self.component), tuple(self.parent), tuple(self.output))
+
+    def empty_results(self, blocks: int, kept_dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
+        """Memory for the levels, the final state, and a kept state for each of the blocks of steps."""
+        (batch, length, _), width = self.x.shape, self.weight.shape[2]
+        states = len(self.component)
+        return (
+            self.x.new_empty(batch, length if self.return_sequences else 0, len(self.output), width),
+            self.x.new_empty(batch, states, width),
+            self.x.new_empty(batch, blocks if self.keep else 0, states, width, dtype=kept_dtype),
+        )
+
+    def empty_gradients(self) -> tuple[Tensor, ...]:
+        """Memory for the derivatives by x, weight, bias, coefficients, powers and state."""
+        components, _, width = self.weight.shape
+        return (
+            self.x.new_empty(self.x.shape),
+            self.x.new_empty(self.weight.shape),
+            self.x.new_empty(components, width),
+            self.x.new_empty(len(self.coefficients)),
+            self.x.new_empty(max(self.chains.depth) + 1, width),
+            self.x.new_empty(self.state.shape),
+        )
+
+
+def call(
+    operation: Any, tensors: tuple[Tensor | None, ...], chains: Chains, reverse: bool, return_sequences: bool
+) -> tuple[Tensor, Tensor]:
+    """Run a forward operation on the arguments of `reference.ls2t`."""
+    keep = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+    output, final, _ = operation(*tensors, *chains, reverse, return_sequences, keep)
+    return (output if return_sequences else final[:, list(chains.output)]), final
+
+
+def register_derivatives(forward: Any, backward: Any) -> None:
+    """Tell autograd how the pair of operations belongs together."""
+
+    def differentiate(ctx: Any, dout: Tensor, dfinal: Tensor, dkept: Tensor) -> tuple:
+        *tensors, kept = ctx.saved_tensors
+        by_coefficients = ctx.needs_input_grad[3]
+        found = backward(dout, dfinal, kept, by_coefficients, *tensors, *ctx.rest)
+        gradients = [*found[:_MASK], None, found[_MASK]]
+        gradients[3] = found[3] if by_coefficients else None
+        return (
+            *(None if t is None else g for t, g in zip(tensors, gradients, strict=True)),
+            *[None] * len(ctx.rest),
+        )
+
+    forward.register_autograd(differentiate, setup_context=_setup)
+    backward.register_autograd(_differentiate_twice, setup_context=_setup_twice)
+
+
+def _setup(ctx: Any, inputs: tuple, output: tuple) -> None:
+    ctx.save_for_backward(*inputs[:_TENSORS], output[2])
+    ctx.rest = inputs[_TENSORS:]
+    ctx.mark_non_differentiable(output[2])
+
+
+def _setup_twice(ctx: Any, inputs: tuple, output: tuple) -> None:
+    dout, dfinal, _, _, *rest = inputs
+    ctx.save_for_backward(dout, dfinal, *rest[:_TENSORS])
+    ctx.rest = rest[_TENSORS:]
+
+
+def _differentiate_twice(ctx: Any, *incoming: Tensor) -> tuple:
+    with torch.enable_grad():
+        saved: list[Any] = [
+            None if t is None else t.detach().requires_grad_(t.is_floating_point()) for t in ctx.saved_tensors
+        ]
+        first = _reference_gradients(Inputs(*saved[2:], *ctx.rest), *saved[:2])
+        pairs = [(f, g) for f, g in zip(first, incoming, strict=True) if f is not None and f.requires_grad]
+        outputs, cotangents = zip(*pairs, strict=True)
+        leaves = [t for t in saved if t is not None and t.requires_grad]
+        second = iter(torch.autograd.grad(outputs, leaves, cotangents, allow_unused=True))
+    dout, dfinal, *rest = (next(second) if t is not None and t.requires_grad else None for t in saved)
+    return dout, dfinal, None, None, *rest, *[None] * len(ctx.rest)
+
+
+def _reference_gradients(inputs: Inputs, dout: Tensor, dfinal: Tensor) -> list[Tensor | None]:
+    """What a backward operation returns, as a differentiable function."""
+    tensors: list[Any] = list(inputs[:_TENSORS])
+    run: Any = reference.ls2t
+    out, final = run(*tensors, inputs.chains, inputs.reverse, inputs.return_sequences)
+    values, cotangents = ([out, final], [dout, dfinal]) if inputs.return_sequences else ([final], [dfinal])
+    candidates = [t for i, t in enumerate(tensors) if i != _MASK]
+    leaves = [t for t in candidates if t is not None]
+    found = iter(torch.autograd.grad(values, leaves, cotangents, create_graph=True, allow_unused=True))
+    return [None if t is None else next(found) for t in candidates]
