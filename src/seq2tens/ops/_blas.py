@@ -115,3 +115,25 @@ def limit_threads(typingctx, address, count):
         return builder.sext(before, ir.IntType(64))
 
     return types.int64(types.int64, types.int64), codegen
+
+
+@intrinsic
+def thread_number(typingctx, address):
+    """Which of its team this thread is; `address` is that of omp_get_thread_num."""
+
+    def codegen(context, builder, signature, args):
+        function = ir.FunctionType(ir.IntType(32), [])
+        number = builder.call(builder.inttoptr(args[0], function.as_pointer()), [])
+        return builder.sext(number, ir.IntType(64))
+
+    return types.int64(types.int64), codegen
+
+
+@intrinsic
+def pointer(typingctx, address, like):
+    """An address as a pointer to numbers like `like`."""
+
+    def codegen(context, builder, signature, args):
+        return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
+
+    return types.CPointer(like)(types.int64, like), codegen

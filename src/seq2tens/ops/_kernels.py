@@ -5,6 +5,9 @@ states are float64 whatever the input, and within a block only the change since 
 the input's dtype, so sums over a million steps stay accurate. The backward pass starts each block from a
 state that the forward pass kept, runs it again, and walks back.
 
+Each kernel takes one record of sizes and addresses (`CALL`), so that threads of torch can run it without
+Python: a task is a range of sequences and a group of functionals.
+
 Layout: functionals are padded to whole cache lines, `width` in all. State 0 is the empty word, whose value
 is 1; `component`, `parent` and `depth` are indexed by state. Arrays are flat: state s is
 h[s · width : (s + 1) · width].
@@ -14,11 +17,20 @@ from __future__ import annotations
 
 import numba
 import numpy as np
+from numba import carray, types
 
-from seq2tens.ops._blas import gemm, limit_threads
+from seq2tens.ops._blas import gemm, limit_threads, pointer, thread_number
+from seq2tens.ops._calls import CALL
 from seq2tens.ops._lanes import WIDE, add, fill_wide, fma, load, load_wide, store, times
 
 compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
+callback = numba.cfunc(types.void(types.CPointer(numba.from_dtype(CALL))), cache=True)
+
+
+@compiled
+def memory(address, count, like):
+    """The array of `count` elements at an address."""
+    return carray(pointer(address, like), (count,))
 
 
 @compiled
@@ -31,14 +43,14 @@ def aligned(count, like):
 
 
 @compiled
-def project(address, x_address, features, steps, w, bias, has_bias, a):
+def project(r, x_address, steps, w, bias, a):
     """Inner products of a block of steps with every vector: row t of `a` holds those of step t."""
-    columns = w.shape[1]
-    if has_bias:
+    columns = r.components * r.group_width
+    if r.has_bias:
         for t in range(steps):
             a[t * columns : (t + 1) * columns] = bias
-    beta = a.dtype.type(1.0 if has_bias else 0.0)
-    gemm(address, 0, 0, steps, columns, features, x_address, features, w.ctypes.data, columns, beta,
+    beta = a.dtype.type(1.0 if r.has_bias else 0.0)
+    gemm(r.gemm, 0, 0, steps, columns, r.features, x_address, r.features, w, columns, beta,
          a.ctypes.data, columns)  # fmt: skip
 
 
@@ -131,19 +143,20 @@ def retreat_lifted(
 
 
 @compiled
-def read_state(h, source, start, count, width):
-    """Fill states 1, 2, … from rows of (states, functionals); padding is 0."""
+def read_state(h, source, position, total, count, width):
+    """Fill states 1, 2, … from rows of `total` functionals, `count` of each; padding is 0."""
     h[:] = 0
-    for s in range(source.shape[0]):
+    for s in range(h.shape[0] // width - 1):
         for j in range(count):
-            h[(s + 1) * width + j] = source[s, start + j]
+            h[(s + 1) * width + j] = source[position + s * total + j]
 
 
 @compiled
-def write_state(h, target, start, count, width):
-    for s in range(target.shape[0]):
+def write_state(h, target, position, total, count, width):
+    """The opposite of `read_state`."""
+    for s in range(h.shape[0] // width - 1):
         for j in range(count):
-            target[s, start + j] = h[(s + 1) * width + j]
+            target[position + s * total + j] = h[(s + 1) * width + j]
 
 
 @compiled
@@ -172,142 +185,179 @@ def read_gradient(adjoint, dout, position, total, output, count, width):
 
 
 @compiled
-def load_block(x, mask, low, steps, rows):
-    """Copy steps of one sequence, with zeros at masked ones: padding may hold NaN."""
+def load_block(r, x, mask, low, steps, rows):
+    """Address of a block of steps; with a mask, of a copy with zeros at masked ones, which may hold NaN."""
+    if not r.has_mask:
+        return x.ctypes.data + low * r.features * x.itemsize
     for t in range(steps):
-        for k in range(x.shape[1]):
-            rows[t * x.shape[1] + k] = x[low + t, k] if mask[low + t] else 0
+        for k in range(r.features):
+            rows[t * r.features + k] = x[(low + t) * r.features + k] if mask[low + t] else 0
+    return rows.ctypes.data
+
+
+@compiled
+def chain_arrays(r):
+    """Component, parent and depth of every state; runs of states; the state of every level."""
+    like = np.int64(0)
+    return (
+        memory(r.component, r.states, like),
+        memory(r.parent, r.states, like),
+        memory(r.depth, r.states, like),
+        memory(r.runs, r.run_count * 4, like).reshape(r.run_count, 4),
+        memory(r.output, r.levels, like),
+    )
+
+
+@compiled
+def block_bounds(r, index):
+    """Number of steps of a block and the first of them in memory; blocks count as the scan meets them."""
+    steps = min(r.block, r.length - index * r.block)
+    return steps, r.length - index * r.block - steps if r.reverse else index * r.block
 
 
 @compiled
 def scan_block(
-    h, path, a, columns, steps, mask, has_mask, low, reverse, lifted, component, parent, depth, runs,
-    coefficients, powers, width, change, base, out, position, output, count, total,
+    r, h, path, a, columns, steps, mask, low, component, parent, depth, runs, coefficients, powers, change,
+    base, out, position, output, count, sequences,
 ):  # fmt: skip
     """Run one block from state h, which becomes the state after it.
 
     The state after i steps goes to row i of `path`, modulo its number of rows: two are enough to go forwards.
-    Levels go to `out`, step t of the block at `position` + t · (a step's size), unless `total` is 0.
+    With `sequences` the levels go to `out`, those of the block's first step to `position`.
     """
-    size = h.shape[0]
+    size, width = h.shape[0], r.group_width
     count_rows = path.shape[0] // size
     path[:size] = h
     base[:] = h
     change[:] = 0
     for i in range(steps):
-        t = steps - 1 - i if reverse else i
+        t = steps - 1 - i if r.reverse else i
         old, new = i % count_rows * size, (i + 1) % count_rows * size
-        if has_mask and not mask[low + t]:
+        if r.has_mask and not mask[low + t]:
             path[new : new + size] = path[old : old + size]
-        elif lifted:
+        elif r.lifted:
             advance_lifted(h, a, t * columns, component, parent, depth, coefficients, powers, width)
             path[new : new + size] = h
         else:
             advance(path, old, new, change, base, a, t * columns, runs)
-        if total:
-            write_output(path, new, out, position + t * output.shape[0] * total, total, output, count, width)
-    if not lifted:
+        if sequences:
+            write_output(path, new, out, position + t * r.levels * r.width, r.width, output, count, width)
+    if not r.lifted:
         for q in range(width, size):
             h[q] += change[q]
 
 
 @compiled
-def forward(
-    x, w, bias, coefficients, powers, mask, state, out, final, kept,
-    component, parent, depth, runs, output, options, block, blas, first, last, start, count,
-):  # fmt: skip
-    """Sequences first..last, functionals start..start + count; `options` are the switches unpacked below."""
-    has_bias, has_mask, lifted, reverse, sequences, keep = options
-    length, features, columns = x.shape[1], x.shape[2], w.shape[1]
-    width = powers.shape[0] // (depth.max() + 1)
-    size = component.shape[0] * width
-    before = limit_threads(blas[1], 1) if blas[1] else 0
-    a, path = aligned(block * columns, x), aligned(2 * size, x)
+def forward(r, zero):
+    """All tasks of this thread; `zero` is of the input's dtype."""
+    columns, width, wide = r.components * r.group_width, r.group_width, np.float64(0)
+    size = r.states * width
+    component, parent, depth, runs, output = chain_arrays(r)
+    coefficients = memory(r.coefficients, r.lift_order, wide)
+    mask = memory(r.mask, r.batch * r.length if r.has_mask else 0, np.uint8(0))
+    x, out = memory(r.x, r.batch * r.length * r.features, zero), memory(r.out, r.out_size, zero)
+    state, final = memory(r.state, r.state_size, zero), memory(r.final, r.state_size, zero)
+    kept = memory(r.kept, r.kept_size, wide)
+    a, path = aligned(r.block * columns, x), aligned(2 * size, x)
     path[:] = 1
-    rows = aligned(block * features if has_mask else 0, x)
-    h, base, change = aligned(size, powers), aligned(size, x), aligned(size, x)
-    flat = out.reshape(-1)
-    for b in range(first, last):
-        read_state(h, state[b], start, count, width)
-        h[:width] = 1
-        for index in range((length + block - 1) // block):
-            steps = min(block, length - index * block)
-            low = length - index * block - steps if reverse else index * block
-            if keep:
-                write_state(h, kept[b, index], start, count, width)
-            address = x[b, low:].ctypes.data
-            if has_mask:
-                load_block(x[b], mask[b], low, steps, rows)
-                address = rows.ctypes.data
-            project(blas[0], address, features, steps, w, bias, has_bias, a)
-            position = (b * length + low) * output.shape[0] * out.shape[3] + start
-            scan_block(h, path, a, columns, steps, mask[b if has_mask else 0], has_mask, low, reverse, lifted,
-                       component, parent, depth, runs, coefficients, powers, width, change, base,
-                       flat, position, output, count, out.shape[3] if sequences else 0)  # fmt: skip
-        write_state(h, final[b], start, count, width)
-    if blas[1]:
-        limit_threads(blas[1], before)
+    rows = aligned(r.block * r.features if r.has_mask else 0, x)
+    h, base, change = aligned(size, kept), aligned(size, x), aligned(size, x)
+    before = limit_threads(r.limit_threads, 1) if r.limit_threads else 0
+    for task in range(thread_number(r.thread_number) if r.thread_number else r.thread, r.tasks, r.threads):
+        group = task // r.slices
+        start = group * width
+        count = min(width, r.width - start)
+        w = r.weight + group * r.features * columns * x.itemsize
+        bias = memory(r.bias + group * columns * x.itemsize, columns if r.has_bias else 0, zero)
+        powers = memory(r.powers + group * r.power_size * 8, r.power_size if r.lifted else 0, wide)
+        for b in range(r.batch * (task % r.slices) // r.slices, r.batch * (task % r.slices + 1) // r.slices):
+            read_state(h, state, b * (r.states - 1) * r.width + start, r.width, count, width)
+            h[:width] = 1
+            for index in range(r.blocks):
+                steps, low = block_bounds(r, index)
+                low += b * r.length
+                if r.keep:
+                    position = (b * r.blocks + index) * (r.states - 1) * r.width + start
+                    write_state(h, kept, position, r.width, count, width)
+                project(r, load_block(r, x, mask, low, steps, rows), steps, w, bias, a)
+                scan_block(
+                    r, h, path, a, columns, steps, mask, low, component, parent, depth, runs, coefficients,
+                    powers, change, base, out, low * r.levels * r.width + start, output, count, r.sequences,
+                )  # fmt: skip
+            write_state(h, final, b * (r.states - 1) * r.width + start, r.width, count, width)
+    if r.limit_threads:
+        limit_threads(r.limit_threads, before)
 
 
 @compiled
-def backward(
-    x, w, bias, coefficients, powers, mask, dout, dfinal, kept,
-    dx, dw, dbias, dcoefficients, dpowers, dstate,
-    component, parent, depth, runs, output, options, block, blas, first, last, start, count,
-):  # fmt: skip
-    """Adjoint of `forward`. Sums over sequences go to this task's own arrays."""
-    has_bias, has_mask, lifted, reverse, sequences, _ = options
-    length, features, columns = x.shape[1], x.shape[2], w.shape[1]
-    width = powers.shape[0] // (depth.max() + 1)
-    size = component.shape[0] * width
-    before = limit_threads(blas[1], 1) if blas[1] else 0
-    a, da = aligned(block * columns, x), aligned(block * columns, x)
-    rows = aligned(block * features if has_mask else 0, x)
-    path, adjoint = aligned((block + 1) * size, x), aligned(size, powers)
+def backward(r, zero):
+    """Adjoint of `forward`. What is summed over sequences goes to the task's own part of the arrays."""
+    columns, width, wide = r.components * r.group_width, r.group_width, np.float64(0)
+    size = r.states * width
+    component, parent, depth, runs, output = chain_arrays(r)
+    coefficients = memory(r.coefficients, r.lift_order, wide)
+    mask = memory(r.mask, r.batch * r.length if r.has_mask else 0, np.uint8(0))
+    x, dout = memory(r.x, r.batch * r.length * r.features, zero), memory(r.out, r.out_size, zero)
+    dstate, dfinal = memory(r.state, r.state_size, zero), memory(r.final, r.state_size, zero)
+    kept = memory(r.kept, r.kept_size, wide)
+    a, da = aligned(r.block * columns, x), aligned(r.block * columns, x)
+    rows = aligned(r.block * r.features if r.has_mask else 0, x)
+    path, adjoint = aligned((r.block + 1) * size, x), aligned(size, kept)
     path[:] = 1
-    h, base, change = aligned(size, powers), aligned(size, x), aligned(size, x)
-    tail = aligned(coefficients.shape[0] * WIDE, powers)
-    line = np.empty(coefficients.shape[0] + 1, np.int64)
-    zero, one = x.dtype.type(0), x.dtype.type(1)
-    flat, levels, total = dout.reshape(-1), dout.shape[2], dout.shape[3]
-    for b in range(first, last):
-        read_state(adjoint, dfinal[b], start, count, width)
-        for index in range((length + block - 1) // block - 1, -1, -1):
-            steps = min(block, length - index * block)
-            low = length - index * block - steps if reverse else index * block
-            address = x[b, low:].ctypes.data
-            if has_mask:
-                load_block(x[b], mask[b], low, steps, rows)
-                address = rows.ctypes.data
-            project(blas[0], address, features, steps, w, bias, has_bias, a)
-            read_state(h, kept[b, index], start, count, width)
-            h[:width] = 1
-            scan_block(h, path, a, columns, steps, mask[b if has_mask else 0], has_mask, low, reverse, lifted,
-                       component, parent, depth, runs, coefficients, powers, width, change, base,
-                       flat, 0, output, count, 0)  # fmt: skip
-            da[: steps * columns] = 0
-            for i in range(steps - 1, -1, -1):
-                t = steps - 1 - i if reverse else i
-                if sequences:
-                    position = ((b * length + low + t) * levels) * total + start
-                    read_gradient(adjoint, flat, position, total, output, count, width)
-                if has_mask and not mask[b, low + t]:
-                    continue
-                if lifted:
-                    retreat_lifted(
-                        adjoint, path[i * size : (i + 1) * size], a, da, t * columns, component, parent, depth,
-                        coefficients, powers, dcoefficients, dpowers, width, tail, line,
-                    )  # fmt: skip
-                else:
-                    retreat(adjoint, path, i * size, a, da, t * columns, runs)
-            gemm(blas[0], 0, 1, steps, features, columns, da.ctypes.data, columns, w.ctypes.data, columns,
-                 zero, dx[b, low:].ctypes.data, features)  # fmt: skip
-            gemm(blas[0], 1, 0, features, columns, steps, address, features, da.ctypes.data, columns, one,
-                 dw.ctypes.data, columns)  # fmt: skip
-            if has_bias:
-                for t in range(steps):
-                    for q in range(columns):
-                        dbias[q] += da[t * columns + q]
-        write_state(adjoint, dstate[b], start, count, width)
-    if blas[1]:
-        limit_threads(blas[1], before)
+    h, base, change = aligned(size, kept), aligned(size, x), aligned(size, x)
+    tail, line = aligned(r.lift_order * WIDE, kept), np.empty(r.lift_order + 1, np.int64)
+    before = limit_threads(r.limit_threads, 1) if r.limit_threads else 0
+    one = x.dtype.type(1)
+    for task in range(thread_number(r.thread_number) if r.thread_number else r.thread, r.tasks, r.threads):
+        group = task // r.slices
+        start = group * width
+        count = min(width, r.width - start)
+        w = r.weight + group * r.features * columns * x.itemsize
+        bias = memory(r.bias + group * columns * x.itemsize, columns if r.has_bias else 0, zero)
+        powers = memory(r.powers + group * r.power_size * 8, r.power_size if r.lifted else 0, wide)
+        dx = r.dx + group * r.batch * r.length * r.features * x.itemsize
+        dw = r.dweight + task * r.features * columns * x.itemsize
+        dbias = memory(r.dbias + task * columns * 8, columns, wide)
+        dcoefficients = memory(r.dcoefficients + task * r.lift_order * width * 8, r.lift_order * width, wide)
+        dpowers = memory(r.dpowers + task * r.power_size * 8, r.power_size, wide)
+        for b in range(r.batch * (task % r.slices) // r.slices, r.batch * (task % r.slices + 1) // r.slices):
+            read_state(adjoint, dfinal, b * (r.states - 1) * r.width + start, r.width, count, width)
+            for index in range(r.blocks - 1, -1, -1):
+                steps, low = block_bounds(r, index)
+                low += b * r.length
+                address = load_block(r, x, mask, low, steps, rows)
+                project(r, address, steps, w, bias, a)
+                position = (b * r.blocks + index) * (r.states - 1) * r.width + start
+                read_state(h, kept, position, r.width, count, width)
+                h[:width] = 1
+                scan_block(
+                    r, h, path, a, columns, steps, mask, low, component, parent, depth, runs, coefficients,
+                    powers, change, base, dout, 0, output, count, False,
+                )  # fmt: skip
+                da[: steps * columns] = 0
+                for i in range(steps - 1, -1, -1):
+                    t = steps - 1 - i if r.reverse else i
+                    if r.sequences:
+                        position = (low + t) * r.levels * r.width + start
+                        read_gradient(adjoint, dout, position, r.width, output, count, width)
+                    if r.has_mask and not mask[low + t]:
+                        continue
+                    if r.lifted:
+                        h_before = path[i * size : (i + 1) * size]
+                        retreat_lifted(
+                            adjoint, h_before, a, da, t * columns, component, parent, depth, coefficients,
+                            powers, dcoefficients, dpowers, width, tail, line,
+                        )  # fmt: skip
+                    else:
+                        retreat(adjoint, path, i * size, a, da, t * columns, runs)
+                gemm(r.gemm, 0, 1, steps, r.features, columns, da.ctypes.data, columns, w, columns, zero,
+                     dx + low * r.features * x.itemsize, r.features)  # fmt: skip
+                gemm(r.gemm, 1, 0, r.features, columns, steps, address, r.features, da.ctypes.data, columns,
+                     one, dw, columns)  # fmt: skip
+                if r.has_bias:
+                    for t in range(steps):
+                        for q in range(columns):
+                            dbias[q] += da[t * columns + q]
+            write_state(adjoint, dstate, b * (r.states - 1) * r.width + start, r.width, count, width)
+    if r.limit_threads:
+        limit_threads(r.limit_threads, before)

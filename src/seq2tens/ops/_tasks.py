@@ -1,69 +1,34 @@
-"""Packing and sharing out: from the tensors of one call to the arguments of each kernel task."""
+"""Packing and sharing out: from the tensors of one call to the record that the kernels read."""
 
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from seq2tens.ops._calls import CALL
 from seq2tens.ops._operation import Inputs
 from seq2tens.ops.chains import Chains
 
 LANES = 16  # functionals are padded to whole vectors of the kernels
-_NO_MASK = np.empty((1, 1), bool)
 _NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 
 
 class Plan(NamedTuple):
     """How one call is cut up. It depends on shapes only, so results do not depend on thread counts."""
 
-    slices: list[tuple[int, int]]  # ranges of sequences
-    groups: list[tuple[int, int]]  # ranges of functionals
-    parallel: bool  # whether there is enough work to wake another thread
+    slices: int  # ranges of sequences
+    groups: int  # ranges of functionals
+    group_width: int  # functionals of a group, padded
+    block: int  # steps per matrix product
 
-
-class Sums:
-    """Arrays of each task for what is summed over sequences, and their totals in a fixed order."""
-
-    def __init__(self, inputs: Inputs) -> None:
-        self.components, self.features, self.width = inputs.weight.shape
-        self.lift_order, self.depth = len(inputs.coefficients), max(inputs.chains.depth)
-        self.dtype = inputs.x.dtype
-        self.parts: list[tuple[slice, tuple[np.ndarray, ...]]] = []
-
-    def new(self, start: int, stop: int) -> tuple[np.ndarray, ...]:
-        width = _padded(stop - start)
-        part = (
-            np.zeros((self.features, self.components * width), _NUMPY[self.dtype]),
-            np.zeros(self.components * width),
-            np.zeros(self.lift_order * width),
-            np.zeros((self.depth + 1) * width),
-        )
-        self.parts.append((slice(start, stop), part))
-        return part
-
-    def totals(self) -> tuple[Tensor, ...]:
-        dweight = np.zeros((self.components, self.features, self.width), _NUMPY[self.dtype])
-        dbias = np.zeros((self.components, self.width))
-        dcoefficients = np.zeros(self.lift_order)
-        dpowers = np.zeros((self.depth + 1, self.width))
-        for columns, (w, b, c, p) in self.parts:
-            count = columns.stop - columns.start
-            dweight[:, :, columns] += w.reshape(self.features, self.components, -1)[..., :count].transpose(
-                1, 0, 2
-            )
-            dbias[:, columns] += b.reshape(self.components, -1)[:, :count]
-            dcoefficients += c.reshape(self.lift_order, -1)[:, :count].sum(1)
-            dpowers[:, columns] += p.reshape(self.depth + 1, -1)[:, :count]
-        return tuple(torch.from_numpy(t).to(self.dtype) for t in (dweight, dbias, dcoefficients, dpowers))
-
-
-def _padded(width: int) -> int:
-    return -(-width // LANES) * LANES
+    @property
+    def tasks(self) -> int:
+        """Every slice of every group is a task."""
+        return self.slices * self.groups
 
 
 def steps_per_block(inputs: Inputs) -> int:
@@ -72,56 +37,131 @@ def steps_per_block(inputs: Inputs) -> int:
 
 
 @lru_cache(maxsize=1024)
-def make_plan(x_shape: tuple[int, ...], weight_shape: tuple[int, ...]) -> Plan:
+def make_plan(x_shape: tuple[int, ...], weight_shape: tuple[int, ...], block: int) -> Plan:
     """As many slices of the batch as there is work for; a batch of one to three is cut by functionals too."""
     (batch, length, features), (components, _, width) = x_shape, weight_shape
-    worth = batch * length * components * width * (features + 8) // 2_000_000  # about 50 µs each
+    worth = batch * length * components * width * (features + 8) // 500_000  # about 10 µs each
     slices = max(1, min(batch, worth, 16))
-    groups = max(1, min(4 // slices, worth // slices, width // LANES))
-    return Plan(_ranges(batch, slices), _ranges(width, groups), slices * groups > 1)
+    vectors = -(-width // LANES)
+    groups = max(1, min(4 // slices, worth // slices, vectors))
+    per_group = -(-vectors // groups)
+    return Plan(slices, -(-vectors // per_group), per_group * LANES, block)
 
 
-def _ranges(size: int, parts: int) -> list[tuple[int, int]]:
-    cuts = [size * i // parts for i in range(parts + 1)]
-    return list(pairwise(cuts))
+class Call:
+    """One call to the kernels: the fields of its record, and the arrays whose addresses they hold."""
+
+    def __init__(self, inputs: Inputs, lifted: bool) -> None:
+        self.inputs = inputs
+        self.plan = make_plan(tuple(inputs.x.shape), tuple(inputs.weight.shape), steps_per_block(inputs))
+        self.chains = _chain_arrays(inputs.chains, self.plan.group_width)
+        self.fields: dict[str, int] = dict.fromkeys(CALL.names or (), 0)
+        self.arrays: list[Any] = []
+        self._set_sizes(lifted)
+        self._set_inputs()
+
+    def set(self, **values: int | np.ndarray | Tensor) -> None:
+        """Fill fields: numbers, or arrays and tensors for their addresses."""
+        for name, value in values.items():
+            if isinstance(value, int):
+                self.fields[name] = value
+                continue
+            self.arrays.append(value)
+            self.fields[name] = value.data_ptr() if isinstance(value, Tensor) else value.ctypes.data
+
+    @property
+    def record(self) -> np.ndarray:
+        """What the kernels read."""
+        return np.array(list(self.fields.values()), np.int64).view(CALL)
+
+    def _set_sizes(self, lifted: bool) -> None:
+        inputs, plan = self.inputs, self.plan
+        (batch, length, features), (components, _, width) = inputs.x.shape, inputs.weight.shape
+        blocks, states, levels = -(-length // plan.block), len(inputs.component), len(inputs.output)
+        plain = inputs.powers is None and inputs.coefficients.tolist() == [1.0]
+        self.fields.update(
+            batch=batch, length=length, features=features, components=components, width=width,
+            states=states + 1, levels=levels, group_width=plan.group_width, slices=plan.slices,
+            tasks=plan.tasks, block=plan.block, blocks=blocks, lift_order=len(inputs.coefficients),
+            power_size=(self.chains.order + 1) * plan.group_width, state_size=batch * states * width,
+            out_size=batch * length * levels * width if inputs.return_sequences else 0,
+            kept_size=batch * blocks * states * width if inputs.keep else 0,
+            has_bias=inputs.bias is not None, has_mask=inputs.mask is not None,
+            lifted=lifted or not plain, reverse=inputs.reverse, sequences=inputs.return_sequences,
+            keep=inputs.keep,
+        )  # fmt: skip
+
+    def _set_inputs(self) -> None:
+        inputs, dtype = self.inputs, _NUMPY[self.inputs.x.dtype]
+        self.fields.update(self.chains.addresses)
+        self.set(
+            x=inputs.x.contiguous(),
+            weight=self._grouped(inputs.weight.numpy().transpose(1, 0, 2), dtype, 0),
+            coefficients=inputs.coefficients.numpy().astype(np.float64),
+        )
+        if inputs.bias is not None:
+            self.set(bias=self._grouped(inputs.bias.numpy(), dtype, 0))
+        if inputs.powers is not None:
+            self.set(powers=self._grouped(inputs.powers.numpy(), np.float64, 1))
+        elif self.fields["lifted"]:
+            self.set(powers=np.ones(self.plan.groups * self.fields["power_size"]))
+        if inputs.mask is not None:
+            self.set(mask=inputs.mask.contiguous())
+
+    def _grouped(self, values: np.ndarray, dtype: Any, padding: float) -> np.ndarray:
+        """Functionals, the last axis, cut into groups and padded: group by group, each contiguous."""
+        groups, width = self.plan.groups, self.plan.group_width
+        if groups * width > values.shape[-1]:
+            padded = np.full((*values.shape[:-1], groups * width), padding, dtype)
+            padded[..., : values.shape[-1]] = values
+            values = padded
+        if groups > 1:
+            values = np.moveaxis(values.reshape(*values.shape[:-1], groups, width), -2, 0)
+        return np.ascontiguousarray(values, dtype)
+
+    def new_sums(self) -> None:
+        """Zeros for what is summed over sequences, a part for each task."""
+        (components, features, _), dtype = self.inputs.weight.shape, _NUMPY[self.inputs.x.dtype]
+        tasks, width = self.plan.tasks, self.plan.group_width
+        self.dweight = np.zeros((tasks, features, components, width), dtype)
+        self.dbias = np.zeros((tasks, components, width))
+        self.dcoefficients = np.zeros((tasks, len(self.inputs.coefficients), width))
+        self.dpowers = np.zeros((tasks, self.chains.order + 1, width))
+        self.set(
+            dweight=self.dweight, dbias=self.dbias, dcoefficients=self.dcoefficients, dpowers=self.dpowers
+        )
+
+    def totals(self) -> tuple[Tensor, ...]:
+        """Derivatives by weight, bias, coefficients and powers, summed in a fixed order."""
+        dweight = self._ungrouped(self.dweight).transpose(1, 0, 2)
+        found = (
+            dweight,
+            self._ungrouped(self.dbias),
+            self._ungrouped(self.dcoefficients).sum(-1),
+            self._ungrouped(self.dpowers),
+        )
+        return tuple(torch.from_numpy(np.ascontiguousarray(t)).to(self.inputs.x.dtype) for t in found)
+
+    def _ungrouped(self, parts: np.ndarray) -> np.ndarray:
+        """Sum over slices and put the groups side by side again."""
+        groups, slices = self.plan.groups, self.plan.slices
+        parts = parts.reshape(groups, slices, *parts.shape[1:])
+        total = parts[:, 0]
+        for i in range(1, slices):
+            total += parts[:, i]
+        joined = np.moveaxis(total, 0, -2)
+        return joined.reshape(*joined.shape[:-2], -1)[..., : self.inputs.weight.shape[2]]
 
 
-def to_array(tensor: Tensor) -> np.ndarray:
-    return tensor.contiguous().numpy()
-
-
-def group_arguments(inputs: Inputs, start: int, stop: int) -> tuple[np.ndarray, ...]:
-    """x, weight, bias, coefficients, powers and mask for a range of functionals.
-
-    The vectors stand side by side, (features, components · width), so that one product serves all.
-    """
-    components, features, _ = inputs.weight.shape
-    count, width, dtype = stop - start, _padded(stop - start), _NUMPY[inputs.x.dtype]
-    weight = np.zeros((features, components, width), dtype)
-    weight[..., :count] = inputs.weight.numpy()[:, :, start:stop].transpose(1, 0, 2)
-    bias = np.zeros((components, width), dtype)
-    if inputs.bias is not None:
-        bias[:, :count] = inputs.bias.numpy()[:, start:stop]
-    powers = np.ones((max(inputs.chains.depth) + 1, width))
-    if inputs.powers is not None:
-        powers[:, :count] = inputs.powers.numpy()[:, start:stop]
-    return (
-        to_array(inputs.x),
-        weight.reshape(features, -1),
-        bias.reshape(-1),
-        inputs.coefficients.numpy().astype(np.float64),
-        powers.reshape(-1),
-        _NO_MASK if inputs.mask is None else to_array(inputs.mask),
-    )
-
-
-def chain_arguments(inputs: Inputs, width: int) -> tuple[np.ndarray, ...]:
-    """Component, parent and depth of each state, runs of states, and the state of each level."""
-    return _chain_arrays(inputs.chains, _padded(width))
+class _ChainArrays(NamedTuple):
+    order: int
+    addresses: dict[str, int]
+    arrays: dict[str, np.ndarray]  # kept alive
 
 
 @lru_cache(maxsize=256)
-def _chain_arrays(chains: Chains, width: int) -> tuple[np.ndarray, ...]:
+def _chain_arrays(chains: Chains, width: int) -> _ChainArrays:
+    """Component, parent and depth of every state, runs of states, and the state of every level."""
     # the kernels put the empty word first, as state 0
     component, depth = (0, *chains.component), (0, *chains.depth)
     parent, output = ([p + 1 for p in part] for part in ((-1, *chains.parent), chains.output))
@@ -132,5 +172,8 @@ def _chain_arrays(chains: Chains, width: int) -> tuple[np.ndarray, ...]:
             runs[-1][3] += 1
         else:
             runs.append(here)
-    lists = (component, parent, depth, np.multiply(runs, width), output)
-    return tuple(np.array(values, dtype=np.int64) for values in lists)
+    lists = {"component": component, "parent": parent, "depth": depth, "output": output}
+    arrays = {name: np.array(values, np.int64) for name, values in lists.items()}
+    arrays["runs"] = np.array(runs, np.int64) * width
+    addresses = {name: array.ctypes.data for name, array in arrays.items()}
+    return _ChainArrays(max(depth), {**addresses, "run_count": len(runs)}, arrays)

@@ -1,31 +1,77 @@
-"""A few long-lived threads for kernels that release the GIL."""
+"""Run a compiled function on torch's own threads.
+
+torch's idle OpenMP threads wait actively for milliseconds, so threads of our own would have to share cores
+with them. Where torch brings GNU OpenMP its threads do the work; elsewhere a small pool does.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
+_Entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _pool: ThreadPoolExecutor | None = None
+_forked = False
 
 
-def _forget_pool() -> None:
-    global _pool
-    _pool = None
+def _after_fork() -> None:
+    global _pool, _forked
+    _pool, _forked = None, True  # a child process has none of its parent's threads
 
 
-os.register_at_fork(after_in_child=_forget_pool)  # a child process has none of its parent's threads
+os.register_at_fork(after_in_child=_after_fork)
 
 
-def run_all(function: Callable[..., object], tasks: Sequence[tuple[Any, ...]], parallel: bool) -> None:
-    """Call the function on every task, on as many threads as torch may use.
+def launch(address: int, call: np.ndarray, tasks: int) -> None:
+    """Call the C function at `address` on the record `call` from as many threads as torch may use.
 
-    Tasks are dealt out in turn. What a task computes must not depend on who runs it.
+    Thread i does tasks i, i + threads, …; what a task computes must not depend on who runs it.
     """
-    threads = min(torch.get_num_threads(), len(tasks)) if parallel else 1
+    threads = 1 if _forked else min(torch.get_num_threads(), tasks)
+    call["threads"], call["thread"] = threads, 0
+    if threads == 1:
+        return _Entry(address)(call.ctypes.data)
+    parallel, call["thread_number"] = openmp()
+    if parallel is None:
+        return _run_in_pool(_Entry(address), call, threads)
+    return parallel(address, call.ctypes.data, threads, 0)
+
+
+@lru_cache(maxsize=1)
+def openmp() -> tuple[Callable[[int, int, int, int], None] | None, int]:
+    """GNU OpenMP's way to start a parallel region, and the address of its thread number; else (None, 0)."""
+    for path in (Path(torch.__file__).parent / "lib").glob("libgomp*.so*"):
+        library = ctypes.CDLL(str(path))
+        library.GOMP_parallel.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)
+        library.GOMP_parallel.restype = None
+        return library.GOMP_parallel, ctypes.cast(library.omp_get_thread_num, ctypes.c_void_p).value or 0
+    return None, 0
+
+
+def _run_in_pool(function: Any, call: np.ndarray, threads: int) -> None:
+    global _pool
+    if _pool is None or _pool._max_workers < threads - 1:
+        _pool = ThreadPoolExecutor(threads - 1, thread_name_prefix="seq2tens")
+    calls = [call.copy() for _ in range(threads)]
+    for i, own in enumerate(calls):
+        own["thread"] = i
+    others = [_pool.submit(function, own.ctypes.data) for own in calls[1:]]
+    function(calls[0].ctypes.data)
+    for other in others:
+        other.result()
+
+
+def run_all(function: Callable[..., object], tasks: Any, parallel: bool) -> None:
+    """Call the function on every task, on as many threads as torch may use."""
+    threads = min(torch.get_num_threads(), len(tasks)) if parallel and not _forked else 1
     if threads <= 1:
         return _run(function, tasks)
     global _pool
@@ -38,6 +84,6 @@ def run_all(function: Callable[..., object], tasks: Sequence[tuple[Any, ...]], p
     return None
 
 
-def _run(function: Callable[..., object], tasks: Sequence[tuple[Any, ...]]) -> None:
+def _run(function: Callable[..., object], tasks: Any) -> None:
     for task in tasks:
         function(*task)
