@@ -73,7 +73,7 @@ def test_forced_backend_says_why_it_cannot_run():
         ls2t(x.to("meta"), weight.to("meta"), order=3, backend="cpu")
 
 
-@pytest.mark.parametrize("shape", [(1, 3000, 8), (5, 400, 8), (40, 64, 8)])
+@pytest.mark.parametrize("shape", [(1, 9000, 8), (5, 2000, 8), (40, 300, 8), (60, 20, 40)])
 @pytest.mark.parametrize("weights", ["recursive", "independent"])
 def test_same_bits_whatever_the_number_of_threads(shape, weights):
     batch, time, features = shape
@@ -113,7 +113,7 @@ def test_works_in_a_forked_process():
 import os, torch
 from seq2tens.functional import ls2t
 torch.set_num_threads(2)
-x, w = torch.randn(8, 500, 16), torch.randn(2, 16, 32)
+x, w = torch.randn(8, 3000, 16), torch.randn(2, 16, 32)
 y = ls2t(x, w, order=2, backend="cpu")
 pid = os.fork()
 if pid == 0:
@@ -131,7 +131,7 @@ def test_a_call_may_come_from_many_threads():
     from concurrent.futures import ThreadPoolExecutor
 
     torch.set_num_threads(2)
-    x, weight, bias, _ = (t.detach() for t in tensors(batch=8, time=600, features=8, width=32))
+    x, weight, bias, _ = (t.detach() for t in tensors(batch=8, time=2000, features=8, width=32))
     expected = ls2t(x, weight, bias, order=3)
     with ThreadPoolExecutor(4) as pool:
         futures = [pool.submit(ls2t, x, weight, bias, order=3) for _ in range(12)]
@@ -153,7 +153,7 @@ def test_a_pool_serves_where_torch_brings_no_openmp(monkeypatch):
     from seq2tens.ops import _threads
 
     torch.set_num_threads(2)
-    x, weight, bias, _ = (t.detach() for t in tensors(batch=8, time=600, features=8, width=32))
+    x, weight, bias, _ = (t.detach() for t in tensors(batch=8, time=2000, features=8, width=32))
     expected = ls2t(x, weight, bias, order=3, backend="cpu")
     monkeypatch.setattr(_threads, "openmp", lambda: (None, 0))
     assert torch.equal(ls2t(x, weight, bias, order=3, backend="cpu"), expected)

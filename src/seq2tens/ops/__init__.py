@@ -50,21 +50,29 @@ def ls2t(
     if state is None:
         state = x.new_zeros(x.shape[0], len(chains.component), weight.shape[-1])
     tensors = (x, weight, bias, coefficients, powers, mask, state.to(dtype))
-    return _choose(backend, tensors)(*tensors, chains, reverse, return_sequences)
+    return _choose(backend, tensors, chains)(*tensors, chains, reverse, return_sequences)
 
 
 def _choose(
-    backend: Backend | None, tensors: tuple[Tensor | None, ...]
+    backend: Backend | None, tensors: tuple[Tensor | None, ...], chains: Chains
 ) -> Callable[..., tuple[Tensor, Tensor]]:
     """The implementation for these tensors; a backend asked for by name runs or raises."""
     choice("backend", backend, (None, "auto", "reference", "cpu", "triton"))
     given = [t for t in tensors if t is not None]
     if backend in (None, "auto"):
         fused = _FUSED["triton" if given[0].device.type == "cuda" else "cpu"]
-        return reference.ls2t if fused.why_not(*given) else fused.ls2t
+        unfit = fused.why_not(*given) or _is_small(given[0], given[1], len(chains.component))
+        return reference.ls2t if unfit else fused.ls2t
     if backend == "reference":
         return reference.ls2t
     reason = _FUSED[backend].why_not(*given)
     if reason:
         raise RuntimeError(f"`backend` {backend!r} cannot run here: {reason}")
     return _FUSED[backend].ls2t
+
+
+def _is_small(x: Tensor, weight: Tensor, states: int) -> bool:
+    """Whether the cost of a fused call, about that of three states in the reference, outweighs its speed."""
+    if torch.compiler.is_compiling():
+        return False
+    return states + x.shape[0] * x.shape[1] * weight.shape[2] * states / 8192 < 3

@@ -34,12 +34,10 @@ def memory(address, count, like):
 
 
 @compiled
-def aligned(count, like):
-    """Uninitialised memory that starts at a cache line, so that no vector lies across two."""
-    size = like.itemsize
-    raw = np.empty(count + 64 // size, like.dtype)
-    start = (64 - raw.ctypes.data % 64) % 64 // size
-    return raw[start : start + count]
+def carve(cursor, count, like):
+    """An array from the scratch that begins at `cursor`, and where the next one begins: at a cache line."""
+    array = memory(cursor, count, like)
+    return array, cursor + (count * array.itemsize + 63) // 64 * 64
 
 
 @compiled
@@ -217,29 +215,32 @@ def block_bounds(r, index):
 
 @compiled
 def scan_block(
-    r, h, path, a, columns, steps, mask, low, component, parent, depth, runs, coefficients, powers, change,
-    base, out, position, output, count, sequences,
+    r, h, path, a, first, columns, steps, mask, low, component, parent, depth, runs, coefficients, powers,
+    change, base, out, position, output, count, sequences,
 ):  # fmt: skip
     """Run one block from state h, which becomes the state after it.
 
     The state after i steps goes to row i of `path`, modulo its number of rows: two are enough to go forwards.
-    With `sequences` the levels go to `out`, those of the block's first step to `position`.
+    Its inner products are those from row `first` of `a` on. With `sequences` the levels go to `out`, those of
+    the block's first step to `position`.
     """
     size, width = h.shape[0], r.group_width
-    count_rows = path.shape[0] // size
+    new = 0
     path[:size] = h
     base[:] = h
     change[:] = 0
     for i in range(steps):
         t = steps - 1 - i if r.reverse else i
-        old, new = i % count_rows * size, (i + 1) % count_rows * size
+        old, new = new, new + size
+        if new == path.shape[0]:
+            new = 0
         if r.has_mask and not mask[low + t]:
             path[new : new + size] = path[old : old + size]
         elif r.lifted:
-            advance_lifted(h, a, t * columns, component, parent, depth, coefficients, powers, width)
+            advance_lifted(h, a, (first + t) * columns, component, parent, depth, coefficients, powers, width)
             path[new : new + size] = h
         else:
-            advance(path, old, new, change, base, a, t * columns, runs)
+            advance(path, old, new, change, base, a, (first + t) * columns, runs)
         if sequences:
             write_output(path, new, out, position + t * r.levels * r.width, r.width, output, count, width)
     if not r.lifted:
@@ -258,35 +259,71 @@ def forward(r, zero):
     x, out = memory(r.x, r.batch * r.length * r.features, zero), memory(r.out, r.out_size, zero)
     state, final = memory(r.state, r.state_size, zero), memory(r.final, r.state_size, zero)
     kept = memory(r.kept, r.kept_size, wide)
-    a, path = aligned(r.block * columns, x), aligned(2 * size, x)
+    thread = thread_number(r.thread_number) if r.thread_number else r.thread
+    a, cursor = carve(r.scratch + thread * r.scratch_size, r.block * columns, zero)
+    path, cursor = carve(cursor, 2 * size, zero)
+    rows, cursor = carve(cursor, r.block * r.features if r.has_mask else 0, zero)
+    h, cursor = carve(cursor, size, wide)
+    base, cursor = carve(cursor, size, zero)
+    change, cursor = carve(cursor, size, zero)
     path[:] = 1
-    rows = aligned(r.block * r.features if r.has_mask else 0, x)
-    h, base, change = aligned(size, kept), aligned(size, x), aligned(size, x)
     before = limit_threads(r.limit_threads, 1) if r.limit_threads else 0
-    for task in range(thread_number(r.thread_number) if r.thread_number else r.thread, r.tasks, r.threads):
+    for task in range(thread, r.tasks, r.threads):
         group = task // r.slices
         start = group * width
         count = min(width, r.width - start)
         w = r.weight + group * r.features * columns * x.itemsize
         bias = memory(r.bias + group * columns * x.itemsize, columns if r.has_bias else 0, zero)
         powers = memory(r.powers + group * r.power_size * 8, r.power_size if r.lifted else 0, wide)
-        for b in range(r.batch * (task % r.slices) // r.slices, r.batch * (task % r.slices + 1) // r.slices):
-            read_state(h, state, b * (r.states - 1) * r.width + start, r.width, count, width)
-            h[:width] = 1
+        last = r.batch * (task % r.slices + 1) // r.slices
+        for b in range(r.batch * (task % r.slices) // r.slices, last, r.together):
+            number = min(r.together, last - b)  # short sequences share a matrix product
             for index in range(r.blocks):
                 steps, low = block_bounds(r, index)
                 low += b * r.length
-                if r.keep:
-                    position = (b * r.blocks + index) * (r.states - 1) * r.width + start
-                    write_state(h, kept, position, r.width, count, width)
-                project(r, load_block(r, x, mask, low, steps, rows), steps, w, bias, a)
-                scan_block(
-                    r, h, path, a, columns, steps, mask, low, component, parent, depth, runs, coefficients,
-                    powers, change, base, out, low * r.levels * r.width + start, output, count, r.sequences,
-                )  # fmt: skip
-            write_state(h, final, b * (r.states - 1) * r.width + start, r.width, count, width)
+                project(r, load_block(r, x, mask, low, number * steps, rows), number * steps, w, bias, a)
+                for k in range(number):
+                    place = (b + k) * (r.states - 1) * r.width + start
+                    if index == 0:
+                        read_state(h, state, place, r.width, count, width)
+                        h[:width] = 1
+                    if r.keep:
+                        position = ((b + k) * r.blocks + index) * (r.states - 1) * r.width + start
+                        write_state(h, kept, position, r.width, count, width)
+                    here = low + k * r.length
+                    scan_block(
+                        r, h, path, a, k * steps, columns, steps, mask, here, component, parent, depth, runs,
+                        coefficients, powers, change, base, out, here * r.levels * r.width + start, output,
+                        count, r.sequences,
+                    )  # fmt: skip
+                    if index == r.blocks - 1:
+                        write_state(h, final, place, r.width, count, width)
     if r.limit_threads:
         limit_threads(r.limit_threads, before)
+
+
+@compiled
+def retrace_block(
+    r, adjoint, path, a, da, first, columns, steps, mask, low, component, parent, depth, runs, coefficients,
+    powers, dcoefficients, dpowers, tail, line, dout, start, output, count,
+):  # fmt: skip
+    """Walk back through the block that `scan_block` left in `path`."""
+    size, width = adjoint.shape[0], r.group_width
+    for i in range(steps - 1, -1, -1):
+        t = steps - 1 - i if r.reverse else i
+        if r.sequences:
+            position = (low + t) * r.levels * r.width + start
+            read_gradient(adjoint, dout, position, r.width, output, count, width)
+        if r.has_mask and not mask[low + t]:
+            continue
+        row = (first + t) * columns
+        if r.lifted:
+            retreat_lifted(
+                adjoint, path[i * size : (i + 1) * size], a, da, row, component, parent, depth, coefficients,
+                powers, dcoefficients, dpowers, width, tail, line,
+            )  # fmt: skip
+        else:
+            retreat(adjoint, path, i * size, a, da, row, runs)
 
 
 @compiled
@@ -300,15 +337,21 @@ def backward(r, zero):
     x, dout = memory(r.x, r.batch * r.length * r.features, zero), memory(r.out, r.out_size, zero)
     dstate, dfinal = memory(r.state, r.state_size, zero), memory(r.final, r.state_size, zero)
     kept = memory(r.kept, r.kept_size, wide)
-    a, da = aligned(r.block * columns, x), aligned(r.block * columns, x)
-    rows = aligned(r.block * r.features if r.has_mask else 0, x)
-    path, adjoint = aligned((r.block + 1) * size, x), aligned(size, kept)
+    thread = thread_number(r.thread_number) if r.thread_number else r.thread
+    a, cursor = carve(r.scratch + thread * r.scratch_size, r.block * columns, zero)
+    path, cursor = carve(cursor, (r.block + 1) * size, zero)
+    rows, cursor = carve(cursor, r.block * r.features if r.has_mask else 0, zero)
+    h, cursor = carve(cursor, size, wide)
+    base, cursor = carve(cursor, size, zero)
+    change, cursor = carve(cursor, size, zero)
+    da, cursor = carve(cursor, r.block * columns, zero)
+    adjoint, cursor = carve(cursor, size, wide)
+    tail, cursor = carve(cursor, r.lift_order * WIDE, wide)
+    line, cursor = carve(cursor, r.lift_order + 1, np.int64(0))
     path[:] = 1
-    h, base, change = aligned(size, kept), aligned(size, x), aligned(size, x)
-    tail, line = aligned(r.lift_order * WIDE, kept), np.empty(r.lift_order + 1, np.int64)
     before = limit_threads(r.limit_threads, 1) if r.limit_threads else 0
     one = x.dtype.type(1)
-    for task in range(thread_number(r.thread_number) if r.thread_number else r.thread, r.tasks, r.threads):
+    for task in range(thread, r.tasks, r.threads):
         group = task // r.slices
         start = group * width
         count = min(width, r.width - start)
@@ -320,44 +363,42 @@ def backward(r, zero):
         dbias = memory(r.dbias + task * columns * 8, columns, wide)
         dcoefficients = memory(r.dcoefficients + task * r.lift_order * width * 8, r.lift_order * width, wide)
         dpowers = memory(r.dpowers + task * r.power_size * 8, r.power_size, wide)
-        for b in range(r.batch * (task % r.slices) // r.slices, r.batch * (task % r.slices + 1) // r.slices):
-            read_state(adjoint, dfinal, b * (r.states - 1) * r.width + start, r.width, count, width)
+        last = r.batch * (task % r.slices + 1) // r.slices
+        for b in range(r.batch * (task % r.slices) // r.slices, last, r.together):
+            number = min(r.together, last - b)
             for index in range(r.blocks - 1, -1, -1):
                 steps, low = block_bounds(r, index)
                 low += b * r.length
-                address = load_block(r, x, mask, low, steps, rows)
-                project(r, address, steps, w, bias, a)
-                position = (b * r.blocks + index) * (r.states - 1) * r.width + start
-                read_state(h, kept, position, r.width, count, width)
-                h[:width] = 1
-                scan_block(
-                    r, h, path, a, columns, steps, mask, low, component, parent, depth, runs, coefficients,
-                    powers, change, base, dout, 0, output, count, False,
-                )  # fmt: skip
-                da[: steps * columns] = 0
-                for i in range(steps - 1, -1, -1):
-                    t = steps - 1 - i if r.reverse else i
-                    if r.sequences:
-                        position = (low + t) * r.levels * r.width + start
-                        read_gradient(adjoint, dout, position, r.width, output, count, width)
-                    if r.has_mask and not mask[low + t]:
-                        continue
-                    if r.lifted:
-                        h_before = path[i * size : (i + 1) * size]
-                        retreat_lifted(
-                            adjoint, h_before, a, da, t * columns, component, parent, depth, coefficients,
-                            powers, dcoefficients, dpowers, width, tail, line,
-                        )  # fmt: skip
-                    else:
-                        retreat(adjoint, path, i * size, a, da, t * columns, runs)
-                gemm(r.gemm, 0, 1, steps, r.features, columns, da.ctypes.data, columns, w, columns, zero,
+                total = number * steps
+                address = load_block(r, x, mask, low, total, rows)
+                project(r, address, total, w, bias, a)
+                da[: total * columns] = 0
+                for k in range(number):
+                    place = (b + k) * (r.states - 1) * r.width + start
+                    if index == r.blocks - 1:
+                        read_state(adjoint, dfinal, place, r.width, count, width)
+                    position = ((b + k) * r.blocks + index) * (r.states - 1) * r.width + start
+                    read_state(h, kept, position, r.width, count, width)
+                    h[:width] = 1
+                    here = low + k * r.length
+                    scan_block(
+                        r, h, path, a, k * steps, columns, steps, mask, here, component, parent, depth, runs,
+                        coefficients, powers, change, base, dout, 0, output, count, False,
+                    )  # fmt: skip
+                    retrace_block(
+                        r, adjoint, path, a, da, k * steps, columns, steps, mask, here, component, parent,
+                        depth, runs, coefficients, powers, dcoefficients, dpowers, tail, line, dout, start,
+                        output, count,
+                    )  # fmt: skip
+                    if index == 0:
+                        write_state(adjoint, dstate, place, r.width, count, width)
+                gemm(r.gemm, 0, 1, total, r.features, columns, da.ctypes.data, columns, w, columns, zero,
                      dx + low * r.features * x.itemsize, r.features)  # fmt: skip
-                gemm(r.gemm, 1, 0, r.features, columns, steps, address, r.features, da.ctypes.data, columns,
+                gemm(r.gemm, 1, 0, r.features, columns, total, address, r.features, da.ctypes.data, columns,
                      one, dw, columns)  # fmt: skip
                 if r.has_bias:
-                    for t in range(steps):
+                    for t in range(total):
                         for q in range(columns):
                             dbias[q] += da[t * columns + q]
-            write_state(adjoint, dstate, b * (r.states - 1) * r.width + start, r.width, count, width)
     if r.limit_threads:
         limit_threads(r.limit_threads, before)

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import Tensor
 
-_WORTH_IT = 2**22  # bytes; smaller blocks are mostly recycled by the allocator
+_WORTH_IT = 2**25  # bytes; smaller blocks are recycled by the allocator
 
 
 def use_large_pages(tensor: Tensor) -> None:

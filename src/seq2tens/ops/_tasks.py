@@ -14,6 +14,7 @@ from seq2tens.ops._operation import Inputs
 from seq2tens.ops.chains import Chains
 
 LANES = 16  # functionals are padded to whole vectors of the kernels
+_CACHE = 32 * 1024  # bytes for four float32 vectors of states: old and new values, base and change
 _NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 
 
@@ -24,6 +25,7 @@ class Plan(NamedTuple):
     groups: int  # ranges of functionals
     group_width: int  # functionals of a group, padded
     block: int  # steps per matrix product
+    together: int  # short sequences that share one
 
     @property
     def tasks(self) -> int:
@@ -37,15 +39,19 @@ def steps_per_block(inputs: Inputs) -> int:
 
 
 @lru_cache(maxsize=1024)
-def make_plan(x_shape: tuple[int, ...], weight_shape: tuple[int, ...], block: int) -> Plan:
-    """As many slices of the batch as there is work for; a batch of one to three is cut by functionals too."""
+def make_plan(x_shape: tuple[int, ...], weight_shape: tuple[int, ...], states: int, block: int) -> Plan:
+    """As many slices of the batch as there is work for, and as many groups as their states fit the cache.
+
+    A batch of one to three is cut by functionals too.
+    """
     (batch, length, features), (components, _, width) = x_shape, weight_shape
-    worth = batch * length * components * width * (features + 8) // 500_000  # about 10 µs each
+    worth = batch * length * components * width * (features + 8) // 4_000_000  # about 50 µs each
     slices = max(1, min(batch, worth, 16))
     vectors = -(-width // LANES)
-    groups = max(1, min(4 // slices, worth // slices, vectors))
-    per_group = -(-vectors // groups)
-    return Plan(slices, -(-vectors // per_group), per_group * LANES, block)
+    per_group = min(-(-vectors * slices // min(4, worth or 1)) if slices < 4 else vectors, vectors)
+    per_group = max(1, min(per_group, _CACHE // (states * LANES * 16)))
+    together = max(1, block // length)
+    return Plan(slices, -(-vectors // per_group), per_group * LANES, block, together)
 
 
 class Call:
@@ -53,7 +59,8 @@ class Call:
 
     def __init__(self, inputs: Inputs, lifted: bool) -> None:
         self.inputs = inputs
-        self.plan = make_plan(tuple(inputs.x.shape), tuple(inputs.weight.shape), steps_per_block(inputs))
+        shapes = (tuple(inputs.x.shape), tuple(inputs.weight.shape))
+        self.plan = make_plan(*shapes, len(inputs.component) + 1, steps_per_block(inputs))
         self.chains = _chain_arrays(inputs.chains, self.plan.group_width)
         self.fields: dict[str, int] = dict.fromkeys(CALL.names or (), 0)
         self.arrays: list[Any] = []
@@ -82,7 +89,8 @@ class Call:
         self.fields.update(
             batch=batch, length=length, features=features, components=components, width=width,
             states=states + 1, levels=levels, group_width=plan.group_width, slices=plan.slices,
-            tasks=plan.tasks, block=plan.block, blocks=blocks, lift_order=len(inputs.coefficients),
+            tasks=plan.tasks, block=plan.block, blocks=blocks, together=plan.together,
+            scratch_size=self._scratch_size(states + 1, features, components), lift_order=len(inputs.coefficients),
             power_size=(self.chains.order + 1) * plan.group_width, state_size=batch * states * width,
             out_size=batch * length * levels * width if inputs.return_sequences else 0,
             kept_size=batch * blocks * states * width if inputs.keep else 0,
@@ -90,6 +98,12 @@ class Call:
             lifted=lifted or not plain, reverse=inputs.reverse, sequences=inputs.return_sequences,
             keep=inputs.keep,
         )  # fmt: skip
+
+    def _scratch_size(self, states: int, features: int, components: int) -> int:
+        """Bytes that a thread needs: block-wise products and states, their adjoints, single states."""
+        rows, width = self.plan.block + 1, self.plan.group_width
+        numbers = rows * (features + width * (2 * components + states)) + 6 * states * width
+        return 8 * (numbers + 10 * (len(self.inputs.coefficients) + 16)) + 16 * 64
 
     def _set_inputs(self) -> None:
         inputs, dtype = self.inputs, _NUMPY[self.inputs.x.dtype]
@@ -145,12 +159,14 @@ class Call:
     def _ungrouped(self, parts: np.ndarray) -> np.ndarray:
         """Sum over slices and put the groups side by side again."""
         groups, slices = self.plan.groups, self.plan.slices
-        parts = parts.reshape(groups, slices, *parts.shape[1:])
-        total = parts[:, 0]
-        for i in range(1, slices):
-            total += parts[:, i]
-        joined = np.moveaxis(total, 0, -2)
-        return joined.reshape(*joined.shape[:-2], -1)[..., : self.inputs.weight.shape[2]]
+        joined = parts[0]
+        if slices * groups > 1:
+            parts = parts.reshape(groups, slices, *parts.shape[1:])
+            total = parts[:, 0]
+            for i in range(1, slices):
+                total += parts[:, i]
+            joined = np.moveaxis(total, 0, -2).reshape(*joined.shape[:-1], -1)
+        return joined[..., : self.inputs.weight.shape[2]]
 
 
 class _ChainArrays(NamedTuple):

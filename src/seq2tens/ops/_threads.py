@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -37,12 +38,24 @@ def launch(address: int, call: np.ndarray, tasks: int) -> None:
     """
     threads = 1 if _forked else min(torch.get_num_threads(), tasks)
     call["threads"], call["thread"] = threads, 0
+    call["scratch"] = _scratch(threads * int(call["scratch_size"][0]))
     if threads == 1:
         return _Entry(address)(call.ctypes.data)
     parallel, call["thread_number"] = openmp()
     if parallel is None:
         return _run_in_pool(_Entry(address), call, threads)
     return parallel(address, call.ctypes.data, threads, 0)
+
+
+_kept = threading.local()
+
+
+def _scratch(size: int) -> int:
+    """Address of at least `size` bytes at a cache line, kept for the next call of this thread."""
+    if getattr(_kept, "size", 0) < size:
+        _kept.memory = np.empty(size + 64, np.uint8)
+        _kept.size = size
+    return -(-_kept.memory.ctypes.data // 64) * 64
 
 
 @lru_cache(maxsize=1)
