@@ -6,7 +6,10 @@ import argparse
 from pathlib import Path
 
 from benchmarks.registry import SUITES, cases
+from benchmarks.report import write
 from benchmarks.run import SECONDS, peak_bytes, run
+
+RESULTS = Path("benchmarks/results.json")
 
 
 def main() -> None:
@@ -15,9 +18,12 @@ def main() -> None:
     runner = verbs.add_parser("run", help="measure the suites named, or all of them")
     runner.add_argument("suites", nargs="*")
     runner.add_argument("--only", default="", help="only cases whose name contains this text")
-    runner.add_argument("--out", type=Path, default=Path("benchmarks/out/results.json"))
+    runner.add_argument("--out", type=Path, default=RESULTS)
     runner.add_argument("--seconds", type=float, default=SECONDS, help="time per contender and case")
     verbs.add_parser("list", help="name the suites")
+    pages = verbs.add_parser("report", help="write the tables of a results file into the documentation")
+    pages.add_argument("results", type=Path, nargs="?", default=RESULTS)
+    pages.add_argument("--page", type=Path, default=Path("docs/performance.md"))
     memory = verbs.add_parser("memory", help="peak memory of one contender in this process, in bytes")
     memory.add_argument("suite")
     memory.add_argument("case")
@@ -28,6 +34,8 @@ def main() -> None:
         print(
             "\n".join(f"{name:<14} {(make.__doc__ or '').splitlines()[0]}" for name, make in SUITES.items())
         )
+    elif arguments.verb == "report":
+        write(arguments.results, arguments.page)
     elif arguments.verb == "memory":
         case = next(c for c in cases([arguments.suite]) if c.name == arguments.case)
         print(peak_bytes(case.contenders[arguments.contender]()))

@@ -14,7 +14,7 @@ import seq2tens
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "seq2tens"
 # Each room may import those after it.
-ROOMS = ["nn", "functional", "algebra", "ops", "_checks"]
+ROOMS = ["training", "data", "nn", "functional", "algebra", "ops", "_checks"]
 
 
 def test_public_names():

@@ -15,13 +15,16 @@ h[s · width : (s + 1) · width].
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import Any
+
 import numba
 import numpy as np
 from numba import carray, types
 
 from seq2tens.ops._blas import gemm, limit_threads, pointer, thread_number
 from seq2tens.ops._calls import CALL
-from seq2tens.ops._lanes import WIDE, add, fill_wide, fma, load, load_wide, store, times
+from seq2tens.ops._lanes import WIDE, add, fill_wide, fma, lanes_of, load, load_wide, store, times
 
 compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 callback = numba.cfunc(types.void(types.CPointer(numba.from_dtype(CALL))), cache=True)
@@ -58,7 +61,7 @@ def advance(path, old, new, change, base, a, row, runs):
 
     A run is a range of states whose parents and components are ranges too: (state, parent, component, count).
     """
-    lanes = 64 // path.itemsize
+    lanes = lanes_of(path)
     for r in range(runs.shape[0]):
         state, parent, column = runs[r, 0], old + runs[r, 1], row + runs[r, 2]
         for q in range(0, runs[r, 3], lanes):
@@ -160,8 +163,8 @@ def write_state(h, target, position, total, count, width):
 @compiled
 def write_output(path, here, out, position, total, output, count, width):
     """Copy the levels of one step to `out`, where a level has `total` functionals, from `position` on."""
-    lanes = 64 // out.itemsize
-    whole = count // lanes * lanes
+    lanes = lanes_of(out)
+    whole = count - count % lanes
     for o in range(output.shape[0]):
         target, source = position + o * total, here + output[o] * width
         for q in range(0, whole, lanes):
@@ -173,7 +176,7 @@ def write_output(path, here, out, position, total, output, count, width):
 @compiled
 def read_gradient(adjoint, dout, position, total, output, count, width):
     """Add the incoming gradient of one step to the adjoint; positions as in `write_output`."""
-    whole = count // WIDE * WIDE
+    whole = count - count % WIDE
     for o in range(output.shape[0]):
         source, target = position + o * total, output[o] * width
         for q in range(0, whole, WIDE):
@@ -242,7 +245,11 @@ def scan_block(
         else:
             advance(path, old, new, change, base, a, (first + t) * columns, runs)
         if sequences:
-            write_output(path, new, out, position + t * r.levels * r.width, r.width, output, count, width)
+            row = position + t * r.levels * r.width
+            if r.joined:  # levels lie side by side here and there
+                write_output(path, new, out, row, 0, output[:1], r.levels * width, width)
+            else:
+                write_output(path, new, out, row, r.width, output, count, width)
     if not r.lifted:
         for q in range(width, size):
             h[q] += change[q]
@@ -313,7 +320,10 @@ def retrace_block(
         t = steps - 1 - i if r.reverse else i
         if r.sequences:
             position = (low + t) * r.levels * r.width + start
-            read_gradient(adjoint, dout, position, r.width, output, count, width)
+            if r.joined:
+                read_gradient(adjoint, dout, position, 0, output[:1], r.levels * width, width)
+            else:
+                read_gradient(adjoint, dout, position, r.width, output, count, width)
         if r.has_mask and not mask[low + t]:
             continue
         row = (first + t) * columns
@@ -402,3 +412,46 @@ def backward(r, zero):
                             dbias[q] += da[t * columns + q]
     if r.limit_threads:
         limit_threads(r.limit_threads, before)
+
+
+# Entry points for other threads: C functions of one record. They stand in this file because numba looks at
+# the file of a compiled function, and at no other, to see whether the code on disk is out of date. Each is
+# compiled when it is first asked for, hence the functions around them.
+
+
+@lru_cache(maxsize=4)
+def entry(name: str) -> Any:
+    """The compiled `forward32`, `forward64`, `backward32` or `backward64`."""
+    return globals()[f"_{name}"]()
+
+
+def _forward32() -> Any:
+    @callback
+    def forward32(call):
+        forward(carray(call, (1,))[0], np.float32(0))
+
+    return forward32
+
+
+def _forward64() -> Any:
+    @callback
+    def forward64(call):
+        forward(carray(call, (1,))[0], np.float64(0))
+
+    return forward64
+
+
+def _backward32() -> Any:
+    @callback
+    def backward32(call):
+        backward(carray(call, (1,))[0], np.float32(0))
+
+    return backward32
+
+
+def _backward64() -> Any:
+    @callback
+    def backward64(call):
+        backward(carray(call, (1,))[0], np.float64(0))
+
+    return backward64

@@ -51,6 +51,17 @@ def _loader(array, lanes):
 
 
 @intrinsic
+def lanes_of(typingctx, array):
+    """Elements of a native vector, as a constant: a loop whose step is not costs a division."""
+    count = 512 // array.dtype.bitwidth
+
+    def codegen(context, builder, signature, args):
+        return ir.Constant(ir.IntType(64), count)
+
+    return types.int64(array), codegen
+
+
+@intrinsic
 def load(typingctx, array, position):
     """A native vector."""
     return _loader(array, Lanes(array.dtype.bitwidth, 512 // array.dtype.bitwidth))

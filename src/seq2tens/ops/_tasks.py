@@ -90,13 +90,14 @@ class Call:
             batch=batch, length=length, features=features, components=components, width=width,
             states=states + 1, levels=levels, group_width=plan.group_width, slices=plan.slices,
             tasks=plan.tasks, block=plan.block, blocks=blocks, together=plan.together,
-            scratch_size=self._scratch_size(states + 1, features, components), lift_order=len(inputs.coefficients),
+            scratch_size=self._scratch_size(states + 1, features, components),
+            lift_order=len(inputs.coefficients),
             power_size=(self.chains.order + 1) * plan.group_width, state_size=batch * states * width,
             out_size=batch * length * levels * width if inputs.return_sequences else 0,
             kept_size=batch * blocks * states * width if inputs.keep else 0,
             has_bias=inputs.bias is not None, has_mask=inputs.mask is not None,
             lifted=lifted or not plain, reverse=inputs.reverse, sequences=inputs.return_sequences,
-            keep=inputs.keep,
+            keep=inputs.keep, joined=plan.group_width == width and levels == states,
         )  # fmt: skip
 
     def _scratch_size(self, states: int, features: int, components: int) -> int:
@@ -110,13 +111,13 @@ class Call:
         self.fields.update(self.chains.addresses)
         self.set(
             x=inputs.x.contiguous(),
-            weight=self._grouped(inputs.weight.numpy().transpose(1, 0, 2), dtype, 0),
+            weight=self._grouped(inputs.weight.numpy().transpose(1, 0, 2), dtype, 0.0),
             coefficients=inputs.coefficients.numpy().astype(np.float64),
         )
         if inputs.bias is not None:
-            self.set(bias=self._grouped(inputs.bias.numpy(), dtype, 0))
+            self.set(bias=self._grouped(inputs.bias.numpy(), dtype, 0.0))
         if inputs.powers is not None:
-            self.set(powers=self._grouped(inputs.powers.numpy(), np.float64, 1))
+            self.set(powers=self._grouped(inputs.powers.numpy(), np.float64, 1.0))
         elif self.fields["lifted"]:
             self.set(powers=np.ones(self.plan.groups * self.fields["power_size"]))
         if inputs.mask is not None:

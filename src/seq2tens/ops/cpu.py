@@ -95,7 +95,7 @@ register_derivatives(_forward, _backward)
 
 def _run(name: str, call: Call) -> None:
     from seq2tens.ops._blas import addresses
-    from seq2tens.ops._entry import entry
+    from seq2tens.ops._kernels import entry
 
     single, double, limit_threads = addresses()
     is_single = call.inputs.x.dtype == torch.float32

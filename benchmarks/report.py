@@ -1,0 +1,59 @@
+"""The measured results as pages of the documentation: nothing there is typed by hand."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from math import exp, log
+from pathlib import Path
+
+START, END = "<!-- tables -->", "<!-- end of tables -->"
+
+
+def write(results: Path, page: Path) -> None:
+    """Put the tables of a results file between the marks of a page."""
+    text = page.read_text()
+    before, _, rest = text.partition(START)
+    _, _, after = rest.partition(END)
+    page.write_text(f"{before}{START}\n\n{tables(json.loads(results.read_text()))}\n{END}{after}")
+
+
+def tables(data: dict) -> str:
+    """One table per suite, a row per case: the peer's time, and what each other contender needs in its terms."""
+    machine = ", ".join(f"{key} {value}" for key, value in data["machine"].items())
+    parts = [f"Measured on: {machine}.\n"]
+    for suite in dict.fromkeys(result["suite"] for result in data["results"]):
+        rows = [result for result in data["results"] if result["suite"] == suite]
+        parts.append(f"### {suite.replace('_', ' ')}\n\n{_table(rows)}\n")
+    return "\n".join(parts)
+
+
+def _table(results: list[dict]) -> str:
+    peer = results[0]["peer"]
+    names = list(dict.fromkeys(name for result in results for name in result["contenders"]))
+    others = [name for name in names if name != peer]
+    memory = any("peak_bytes" in row for result in results for row in result["contenders"].values())
+    header = ["case", f"{peer}, ms", *(f"{name} / {peer}" for name in others)]
+    if memory:
+        header += [f"peak MiB, {name}" for name in names]
+    lines = [header, ["---", *["---:"] * (len(header) - 1)]]
+    lines += [_row(result, peer, others, names if memory else []) for result in results]
+    lines.append(
+        ["geometric mean", "", *(_mean(results, name) for name in others), *[""] * (len(names) * memory)]
+    )
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _row(result: dict, peer: str, others: list[str], measured: list[str]) -> list[str]:
+    found = result["contenders"]
+    ratios = [f"{found[name]['ratio']:.2f}" if name in found else "" for name in others]
+    peaks = [
+        f"{found[name]['peak_bytes'] / 2**20:.1f}" if "peak_bytes" in found.get(name, {}) else ""
+        for name in measured
+    ]
+    return [result["case"], f"{found[peer]['min'] * 1e3:.3f}", *ratios, *peaks]
+
+
+def _mean(results: list[dict], name: str) -> str:
+    ratios = [result["contenders"][name]["ratio"] for result in results if name in result["contenders"]]
+    return f"{exp(statistics.fmean(map(log, ratios))):.2f}"
