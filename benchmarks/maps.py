@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
 
 import torch
 from torch import Tensor
@@ -24,9 +25,60 @@ def pysiglib(path: Tensor, order: int) -> Tensor:
     return pysiglib.torch_api.signature(path, order, n_jobs=-1)
 
 
+class _IISignature(torch.autograd.Function):
+    """iisignature works on arrays; its own derivative serves as the backward pass."""
+
+    @staticmethod
+    def forward(ctx, path: Tensor, order: int) -> Tensor:  # type: ignore[no-untyped-def]
+        import iisignature
+
+        ctx.save_for_backward(path)
+        ctx.order = order
+        return torch.from_numpy(iisignature.sig(path.numpy(), order)).to(path.dtype)
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor) -> tuple:  # type: ignore[no-untyped-def]
+        import iisignature
+
+        (path,) = ctx.saved_tensors
+        found = iisignature.sigbackprop(gradient.numpy(), path.numpy(), ctx.order)
+        return torch.from_numpy(found).to(path.dtype), None
+
+
+class _Signax(torch.autograd.Function):
+    """signax runs in JAX: compiled once per shape, handed over without a copy, derivative by JAX."""
+
+    @staticmethod
+    def forward(ctx, path: Tensor, order: int) -> Tensor:  # type: ignore[no-untyped-def]
+        ctx.save_for_backward(path)
+        ctx.order = order
+        return torch.from_dlpack(_signax_functions(order)[0](_to_jax(path)))
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor) -> tuple:  # type: ignore[no-untyped-def]
+        (path,) = ctx.saved_tensors
+        return torch.from_dlpack(_signax_functions(ctx.order)[1](_to_jax(path), _to_jax(gradient))), None
+
+
+def _to_jax(tensor: Tensor):  # type: ignore[no-untyped-def]
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    return jax.dlpack.from_dlpack(tensor.detach().contiguous())
+
+
+@lru_cache(maxsize=8)
+def _signax_functions(order: int):  # type: ignore[no-untyped-def]
+    import jax
+    import signax
+
+    call = partial(signax.signature, depth=order)
+    return jax.jit(call), jax.jit(lambda path, gradient: jax.vjp(call, path)[1](gradient)[0])
+
+
 def peers() -> dict[str, Callable[[Tensor, int], Tensor]]:
     """Those that are installed; the others are left out of the table."""
-    found = {"pysiglib": pysiglib}
+    found = {"pysiglib": pysiglib, "iisignature": _IISignature.apply, "signax": _Signax.apply}
     return {name: call for name, call in found.items() if importlib.util.find_spec(name)}
 
 

@@ -19,7 +19,7 @@ def write(results: Path, page: Path) -> None:
 
 
 def tables(data: dict) -> str:
-    """One table per suite, a row per case: the peer's time, and what each other contender needs in its terms."""
+    """One table per suite, a row per case: the peer's time, and the others as multiples of it."""
     machine = ", ".join(f"{key} {value}" for key, value in data["machine"].items())
     parts = [f"Measured on: {machine}.\n"]
     for suite in dict.fromkeys(result["suite"] for result in data["results"]):

@@ -1,10 +1,14 @@
-"""Layers and blocks. Modules hold parameters; `seq2tens.functional` computes."""
+"""Layers, blocks and networks. Modules hold parameters; `seq2tens.functional` computes."""
 
 from seq2tens.nn.blocks import DeepLS2T, LevelNorm, LS2TBlock
 from seq2tens.nn.layers import LS2T, BiLS2T, LS2TState
+from seq2tens.nn.masked import MaskedBatchNorm, MaskedConv, mean_pool
+from seq2tens.nn.networks import FCN, FCNLS2T, ResNet
 from seq2tens.nn.paths import Difference, Lags, TimeEmbedding
 
 __all__ = [
+    "FCN",
+    "FCNLS2T",
     "LS2T",
     "BiLS2T",
     "DeepLS2T",
@@ -13,5 +17,9 @@ __all__ = [
     "LS2TState",
     "Lags",
     "LevelNorm",
+    "MaskedBatchNorm",
+    "MaskedConv",
+    "ResNet",
     "TimeEmbedding",
+    "mean_pool",
 ]

@@ -4,54 +4,32 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from seq2tens import _checks as check
 from seq2tens import functional as F
 from seq2tens.nn.layers import LS2T
+from seq2tens.nn.masked import MaskedBatchNorm, align, check_rate, spatial_dropout
 
 
-class LevelNorm(nn.Module):
+class LevelNorm(MaskedBatchNorm):
     """Batch normalisation with one mean and variance per level, over batch, time and functionals.
 
     Steps that do not count take no part in the statistics. There are no trainable parameters. In training a
     NaN reaches the whole batch, as in any batch normalisation.
     """
 
-    running_mean: Tensor
-    running_var: Tensor
-
     def __init__(self, order: int, eps: float = 1e-3, momentum: float = 0.01) -> None:
-        super().__init__()
         check.positive_int("order", order)
-        self.eps, self.momentum = eps, momentum
-        self.register_buffer("running_mean", torch.zeros(order))
-        self.register_buffer("running_var", torch.ones(order))
+        super().__init__(order, affine=False, eps=eps, momentum=momentum)
 
     def forward(
         self, y: Float[Tensor, "*steps order width"], mask: Bool[Tensor, "*steps"] | None = None
     ) -> Float[Tensor, "*steps order width"]:
         """Normalise; `mask` has the axes of `y` before the level axis."""
-        mean, var = self._statistics(y, mask) if self.training else (self.running_mean, self.running_var)
-        scale = (var.to(y.dtype) + self.eps).rsqrt()
-        return (y - mean.to(y.dtype)[:, None]) * scale[:, None]
-
-    def _statistics(self, y: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-        axes = [*range(y.dim() - 2), y.dim() - 1]
-        if mask is None:
-            mean = y.mean(axes)
-            var = (y - mean[:, None]).square().mean(axes)
-        else:
-            counts = mask[..., None, None]
-            total = (mask.sum() * y.shape[-1]).clamp(min=1)
-            mean = torch.where(counts, y, 0.0).sum(axes) / total
-            var = torch.where(counts, (y - mean[:, None]).square(), 0.0).sum(axes) / total
-        with torch.no_grad():
-            self.running_mean.lerp_(mean.to(self.running_mean.dtype), self.momentum)
-            self.running_var.lerp_(var.to(self.running_var.dtype), self.momentum)
-        return mean, var
+        rows = y.reshape(-1, *y.shape[-2:])  # levels become the second axis, as channels are
+        return self._normalize(rows, None if mask is None else mask.reshape(-1, 1, 1)).reshape(y.shape)
 
 
 class LS2TBlock(nn.Module):
@@ -66,6 +44,7 @@ class LS2TBlock(nn.Module):
             bias for it; `"index"` and `"centred"` embed time in its place, `None` leaves it out.
         difference: take increments first.
         norm: normalise each level over the batch.
+        spatial_dropout: rate at which whole channels of the output are dropped in training.
         options: further options of `LS2T`.
     """
 
@@ -78,11 +57,13 @@ class LS2TBlock(nn.Module):
         time: Literal["bias", "index", "centred"] | None = "bias",
         difference: bool = True,
         norm: bool = True,
+        spatial_dropout: float = 0.0,
         **options: Any,
     ) -> None:
         super().__init__()
         check.choice("time", time, ("bias", "index", "centred", None))
-        self.time, self.difference = time, difference
+        check_rate("spatial_dropout", spatial_dropout)
+        self.time, self.difference, self.spatial_dropout = time, difference, spatial_dropout
         features = in_features + (time in ("index", "centred"))
         self.ls2t = LS2T(features, width, order, bias=time == "bias", **options)
         self.norm = LevelNorm(order) if norm else None
@@ -93,18 +74,25 @@ class LS2TBlock(nn.Module):
         x: Float[Tensor, "batch time in_features"],
         mask: Bool[Tensor, "batch time"] | None = None,
         lengths: Int[Tensor, " batch"] | None = None,
+        *,
+        aligned: bool = False,
     ) -> Tensor:
-        """Steps that do not count change nothing, in the output as in the statistics."""
+        """Steps that do not count change nothing, in the output as in the statistics.
+
+        Where they all come last, as with lengths alone, increments are found faster; `aligned` says that a
+        mask is such.
+        """
         check.sequences("x", x)
+        aligned = aligned or mask is None
         mask = check.step_mask(x, mask, lengths)
         if self.time in ("index", "centred"):
             x = F.time_embedding(x, mode=self.time, mask=mask)
         if self.difference:
-            x = F.difference(x, mask=mask)
+            x = F.difference(x, mask=None if aligned else mask)
         y = self.ls2t(x, mask)
         if self.norm is not None:
             y = self.norm(y, mask if self.ls2t.return_sequences else None)
-        return y.flatten(-2)
+        return spatial_dropout(y.flatten(-2), self.spatial_dropout, self.training)
 
 
 class DeepLS2T(nn.Module):
@@ -132,6 +120,7 @@ class DeepLS2T(nn.Module):
             whole = return_sequences or index < depth - 1
             blocks.append(LS2TBlock(features, width, order, return_sequences=whole, **options))
         self.blocks = nn.ModuleList(blocks)
+        self.return_sequences = return_sequences
         self.out_features = order * width
 
     def forward(
@@ -139,10 +128,17 @@ class DeepLS2T(nn.Module):
         x: Float[Tensor, "batch time in_features"],
         mask: Bool[Tensor, "batch time"] | None = None,
         lengths: Int[Tensor, " batch"] | None = None,
+        *,
+        aligned: bool = False,
     ) -> Tensor:
-        """Steps that do not count change nothing."""
+        """Steps that do not count change nothing; `aligned` as in `LS2TBlock`."""
         check.sequences("x", x)
-        mask = check.step_mask(x, mask, lengths)
+        aligned = aligned or mask is None
+        if not aligned and not self.return_sequences:  # aligning once is cheaper than gaps in every block
+            x, mask, _ = align(x, mask, lengths)
+            aligned = True
+        else:
+            mask = check.step_mask(x, mask, lengths)
         for block in self.blocks:
-            x = block(x, mask)
+            x = block(x, mask, aligned=aligned)
         return x

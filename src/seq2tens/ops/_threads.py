@@ -38,7 +38,7 @@ def launch(address: int, call: np.ndarray, tasks: int) -> None:
     """
     threads = 1 if _forked else min(torch.get_num_threads(), tasks)
     call["threads"], call["thread"] = threads, 0
-    if "scratch_size" in call.dtype.names:
+    if "scratch_size" in (call.dtype.names or ()):
         call["scratch"] = _scratch(threads * int(call["scratch_size"][0]))
     if threads == 1:
         return _Entry(address)(call.ctypes.data)

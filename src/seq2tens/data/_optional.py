@@ -1,0 +1,15 @@
+"""Packages that only some functions need, imported where they are needed."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+
+def optional(module: str, purpose: str) -> Any:
+    """Import a module, or say how to install its package."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.split(".")[0]
+        raise ImportError(f"{purpose} needs {package}: pip install {package}") from error

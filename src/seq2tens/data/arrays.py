@@ -1,0 +1,97 @@
+"""To and from the array conventions of aeon, tslearn and PyPOTS.
+
+None of them has a place for `times` and `static`: these stay behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from seq2tens._checks import require
+from seq2tens.data import _packed
+from seq2tens.data.labelled import Labelled
+from seq2tens.data.sequences import Sequences
+
+
+def from_aeon(X: np.ndarray | Sequence[np.ndarray]) -> Sequences:
+    """From a 3-D array `(n, channels, time)` or a list of arrays `(channels, time)`."""
+    if isinstance(X, np.ndarray):
+        return _equal_lengths(_cube("X", X, "(n, channels, time)").transpose(0, 2, 1))
+    arrays = [_packed.as_floating(f"X[{i}]", array) for i, array in enumerate(X)]
+    _packed.check_list("X", arrays, "(channels, time)")
+    return Sequences.from_list([array.T for array in arrays])
+
+
+def to_aeon(
+    sequences: Sequences,
+) -> Float[np.ndarray, "n channels time"] | list[Float[np.ndarray, "channels time"]]:
+    """A 3-D array `(n, channels, time)` if lengths are equal, else a list of arrays `(channels, time)`."""
+    lengths = sequences.lengths
+    if len(np.unique(lengths)) > 1:
+        return [np.ascontiguousarray(sequence.T) for sequence in sequences]
+    steps = int(lengths[0]) if len(lengths) else 0
+    cube = sequences.values.reshape(len(sequences), steps, sequences.n_channels)
+    return np.ascontiguousarray(cube.transpose(0, 2, 1))
+
+
+def from_padded(X: Float[np.ndarray, "n time channels"]) -> Sequences:
+    """From tslearn's array, padded with NaN at the end: trailing steps that are all NaN are padding."""
+    X = _cube("X", X, "(n, time, channels)")
+    seen = ~np.isnan(X).all(axis=2)
+    steps = np.arange(1, X.shape[1] + 1)
+    lengths = (seen * steps).max(axis=1, initial=0)
+    inside = steps <= lengths[:, None]
+    return Sequences(X[inside], _packed.offsets_of(lengths))
+
+
+def to_padded(sequences: Sequences) -> Float[np.ndarray, "n time channels"]:
+    """An array padded with NaN at the end to the longest sequence.
+
+    A sequence that itself ends with a step without observations is refused: it would look like padding.
+    """
+    for i, sequence in enumerate(sequences):
+        require(
+            len(sequence) == 0 or not np.isnan(sequence[-1]).all(),
+            f"`sequences` must not end with a step that is all NaN (the padding), but sequence {i} does",
+        )
+    return _nan_padded(sequences)
+
+
+def from_pypots(data: Mapping[str, Any]) -> Labelled:
+    """From the dictionary of PyPOTS: `X` of shape (n, steps, features), NaN where missing, and perhaps `y`.
+
+    Every step is kept, also one without any observation: in PyPOTS all samples have the same steps.
+    """
+    unknown = sorted(set(data) - {"X", "y"})
+    require("X" in data and not unknown, f'`data` must have the key "X" and perhaps "y", got {sorted(data)}')
+    sequences = _equal_lengths(_cube('data["X"]', data["X"], "(n, steps, features)"))
+    return Labelled(sequences, None if data.get("y") is None else np.asarray(data["y"]))
+
+
+def to_pypots(labelled: Labelled) -> dict[str, np.ndarray]:
+    """The dictionary of PyPOTS; shorter sequences get steps of NaN at the end."""
+    data = {"X": _nan_padded(labelled.sequences)}
+    return data if labelled.labels is None else {**data, "y": labelled.labels}
+
+
+def _cube(name: str, X: Any, axes: str) -> np.ndarray:
+    X = _packed.as_floating(name, X)
+    require(X.ndim == 3, f"`{name}` must have 3 axes {axes}, got {X.ndim} with shape {X.shape}")
+    return X
+
+
+def _equal_lengths(X: Float[np.ndarray, "n time channels"]) -> Sequences:
+    n, steps, channels = X.shape
+    return Sequences(X.reshape(n * steps, channels), np.arange(n + 1) * steps)
+
+
+def _nan_padded(sequences: Sequences) -> Float[np.ndarray, "n time channels"]:
+    lengths = sequences.lengths
+    inside = np.arange(lengths.max(initial=0)) < lengths[:, None]
+    padded = np.full((*inside.shape, sequences.n_channels), np.nan, dtype=sequences.values.dtype)
+    padded[inside] = sequences.values
+    return padded

@@ -1,0 +1,102 @@
+"""Mini-batches: padded tensors, and which sequences go together."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from seq2tens import _checks as check
+from seq2tens.data.sequences import Rows, Sequences
+
+# Lengths vary by up to this fraction before sorting: other company in each epoch, and still little padding.
+JITTER = 0.1
+
+
+class Batch(NamedTuple):
+    """Sequences padded on the right to the longest of them; padding and missing entries are 0.
+
+    `static` is as it was, NaN where unknown.
+    """
+
+    values: Float[Tensor, "batch time channels"]
+    lengths: Int[Tensor, " batch"]
+    observed: Bool[Tensor, "batch time channels"] | None = None
+    times: Float[Tensor, "batch time"] | None = None
+    static: Float[Tensor, "batch features"] | None = None
+
+    @property
+    def mask(self) -> Bool[Tensor, "batch time"]:
+        """True where a step belongs to the sequence."""
+        steps = torch.arange(self.values.shape[1], device=self.lengths.device)
+        return steps < self.lengths[:, None]
+
+    def to(self, device: torch.device | str) -> Batch:
+        """The same batch on another device."""
+        return Batch._make(None if field is None else field.to(device) for field in self)
+
+
+def collate(sequences: Sequences, rows: Rows | None = None, dtype: torch.dtype = torch.float32) -> Batch:
+    """Pad the chosen sequences (default: all) into one batch.
+
+    `observed` is None if nothing is missing in this batch. The time axis has at least one step, so that
+    layers accept a batch of empty sequences.
+    """
+    chosen = sequences if rows is None else sequences[rows]
+    inside = np.arange(max(1, chosen.lengths.max(initial=0))) < chosen.lengths[:, None]
+    seen = ~np.isnan(chosen.values)
+    return Batch(
+        _tensor(_pad(np.where(seen, chosen.values, 0), inside), dtype),
+        torch.from_numpy(chosen.lengths),
+        None if seen.all() else torch.from_numpy(_pad(seen, inside)),
+        None if chosen.times is None else _tensor(_pad(chosen.times, inside), dtype),
+        None if chosen.static is None else _tensor(chosen.static.copy(), dtype),
+    )
+
+
+def _pad(packed: np.ndarray, inside: Bool[np.ndarray, "batch time"]) -> np.ndarray:
+    padded = np.zeros(inside.shape + packed.shape[1:], dtype=packed.dtype)
+    padded[inside] = packed
+    return padded
+
+
+def _tensor(array: np.ndarray, dtype: torch.dtype) -> Tensor:
+    return torch.from_numpy(array).to(dtype)
+
+
+def length_buckets(
+    lengths: Int[np.ndarray, " sequences"],
+    batch_size: int,
+    generator: torch.Generator | np.random.Generator | None = None,
+) -> list[Int[np.ndarray, " batch"]]:
+    """Split row numbers into batches of similar lengths, so that little is padding.
+
+    Sizes differ by at most one, none above `batch_size`: no batch is left over with a single sequence. With a
+    generator, lengths are varied a little before sorting and the batches come in random order; without one
+    the result is sorted by length.
+    """
+    lengths = np.asarray(lengths)
+    check.positive_int("batch_size", batch_size)
+    check.require(lengths.ndim == 1, f"`lengths` must have one axis, got shape {lengths.shape}")
+    if len(lengths) == 0:
+        return []
+    n_batches = -(-len(lengths) // batch_size)
+    if generator is None:
+        return np.array_split(np.argsort(lengths, kind="stable"), n_batches)
+    varied = np.maximum(lengths, 1) * (1 + JITTER * (2 * _uniform(generator, len(lengths)) - 1))
+    batches = np.array_split(np.argsort(varied, kind="stable"), n_batches)
+    return [batches[i] for i in np.argsort(_uniform(generator, n_batches))]
+
+
+def _uniform(generator: torch.Generator | np.random.Generator, n: int) -> Float[np.ndarray, " n"]:
+    if isinstance(generator, np.random.Generator):
+        return generator.random(n)
+    if not isinstance(generator, torch.Generator):
+        raise TypeError(
+            f"`generator` must be a torch.Generator or numpy.random.Generator, got {type(generator).__name__}"
+        )
+    draws = torch.rand(n, generator=generator, device=generator.device, dtype=torch.float64)
+    return draws.cpu().numpy()

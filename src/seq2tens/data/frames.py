@@ -1,0 +1,99 @@
+"""To and from the pandas conventions of sktime: a list of frames, and one frame with two index levels.
+
+The index holds the times. Sequences without times get the integers 0, 1, …, and such an index is read as no
+times; `static` stays behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from seq2tens._checks import require
+from seq2tens.data import _packed
+from seq2tens.data._optional import optional
+from seq2tens.data.sequences import Sequences
+
+if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped]
+
+
+def from_df_list(frames: Sequence[pd.DataFrame]) -> Sequences:
+    """From one frame per sequence: rows are steps, columns are channels."""
+    require(len(frames) > 0, "`frames` must hold at least one frame (its columns are the channels), got none")
+    columns = list(frames[0].columns)
+    for i, frame in enumerate(frames):
+        found = list(frame.columns)
+        require(
+            found == columns, f"`frames[{i}]` must have the columns {columns} of `frames[0]`, got {found}"
+        )
+    values = [_packed.as_floating(f"frames[{i}]", frame.to_numpy()) for i, frame in enumerate(frames)]
+    clocks = [_numeric(f"frames[{i}].index", frame.index) for i, frame in enumerate(frames)]
+    return Sequences.from_list(values, None if _counts(clocks) else clocks)
+
+
+def to_df_list(sequences: Sequences) -> list[pd.DataFrame]:
+    """One frame per sequence, with columns `var_0`, `var_1`, …"""
+    pd = optional("pandas", "`to_df_list`")
+    columns = _column_names(sequences)
+    clocks = _clocks(sequences)
+    return [
+        pd.DataFrame(
+            values.copy(), index=pd.RangeIndex(len(values)) if clocks is None else clocks[i], columns=columns
+        )
+        for i, values in enumerate(sequences)
+    ]
+
+
+def from_multiindex(frame: pd.DataFrame) -> Sequences:
+    """From one frame whose index is (instance, time); the rows of an instance stand together."""
+    levels = frame.index.nlevels
+    require(levels == 2, f"`frame.index` must have 2 levels (instance, time), got {levels}")
+    codes = np.asarray(frame.index.codes[0])
+    require(bool((codes >= 0).all()), "`frame.index` must name the instance of every row, got a missing one")
+    starts = np.flatnonzero(np.diff(codes, prepend=-1))
+    names = frame.index.levels[0][codes[starts]]
+    for name in names[names.duplicated()]:
+        raise ValueError(f"`frame` must keep the rows of an instance together, but those of {name} are apart")
+    offsets = np.append(starts, len(frame))
+    clock = _numeric("frame.index", frame.index.get_level_values(1))
+    times = None if _counts(np.split(clock, offsets[1:-1])) else clock
+    return Sequences(_packed.as_floating("frame", frame.to_numpy()), offsets, times)
+
+
+def to_multiindex(sequences: Sequences) -> pd.DataFrame:
+    """One frame indexed by (`instances`, `timepoints`), with columns `var_0`, `var_1`, …"""
+    pd = optional("pandas", "`to_multiindex`")
+    lengths = sequences.lengths
+    for i in np.flatnonzero(lengths == 0):
+        raise ValueError(f"`sequences` must all have steps (rows of the frame), but sequence {i} has none")
+    instances = np.repeat(np.arange(len(sequences)), lengths)
+    times = sequences.times
+    clock = np.arange(len(instances)) - np.repeat(sequences.offsets[:-1], lengths) if times is None else times
+    index = pd.MultiIndex.from_arrays([instances, clock], names=["instances", "timepoints"])
+    return pd.DataFrame(sequences.values.copy(), index=index, columns=_column_names(sequences))
+
+
+def _column_names(sequences: Sequences) -> list[str]:
+    return [f"var_{channel}" for channel in range(sequences.n_channels)]
+
+
+def _clocks(sequences: Sequences) -> list[np.ndarray] | None:
+    times = sequences.times
+    return None if times is None else np.split(times.copy(), sequences.offsets[1:-1])
+
+
+def _numeric(name: str, index: pd.Index) -> np.ndarray:
+    clock = index.to_numpy()
+    if clock.dtype.kind not in "iuf":
+        raise TypeError(
+            f"`{name}` must hold numbers, got {index.dtype}; turn dates into numbers in a unit of your choice"
+        )
+    return clock
+
+
+def _counts(clocks: Sequence[np.ndarray]) -> bool:
+    """Whether every index is the integers 0, 1, …, that is, says nothing about time."""
+    return all(clock.dtype.kind in "iu" and np.array_equal(clock, np.arange(len(clock))) for clock in clocks)

@@ -1,0 +1,101 @@
+"""What the readers share: their error, numbered lines, numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+MISSING = ("?", "NA", "na")
+
+
+class ReadError(ValueError):
+    """A file that is not what its format asks for; the message names file, line and reason."""
+
+
+def malformed(path: Path, reason: str, line: int | None = None) -> ReadError:
+    """The error to raise for a file, and a line of it where there are lines."""
+    return ReadError(f"{path}: {reason}" if line is None else f"{path}, line {line}: {reason}")
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Put the name of the file before the message of any other error about its content."""
+    try:
+        yield
+    except ReadError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise malformed(path, str(error)) from error
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Lines that are not blank, without the space around them, counted from 1."""
+    with path.open(encoding="utf-8-sig") as file:
+        for number, line in enumerate(_decoded(path, file), start=1):
+            if stripped := line.strip():
+                yield number, stripped
+
+
+def _decoded(path: Path, lines: Iterator[str]) -> Iterator[str]:
+    try:
+        yield from lines
+    except UnicodeDecodeError as error:
+        raise malformed(path, f"must be UTF-8 text, {error.reason} at byte {error.start}") from error
+
+
+def number(cell: str) -> float:
+    """A finite number or NaN (missing); ValueError for anything else."""
+    try:
+        value = float(cell)
+    except ValueError:
+        if cell.strip() in MISSING:
+            return np.nan
+        raise
+    # Python reads 1_000 as a number and `inf` as one too; in a data file both are slips.
+    if value in (np.inf, -np.inf) or "_" in cell:
+        raise ValueError(cell)
+    return value
+
+
+def number_row(text: str, path: Path, line: int, channel: int) -> Float[np.ndarray, " time"]:
+    """Numbers separated by commas: one channel of a sequence."""
+    values = []
+    for step, cell in enumerate(text.split(",")):
+        try:
+            values.append(number(cell))
+        except ValueError:
+            reason = f"channel {channel}, step {step} must be a finite number or `?`, got {cell.strip()!r}"
+            raise malformed(path, reason, line) from None
+    return np.array(values)
+
+
+def channel_rows(rows: list[str], path: Path, line: int) -> Float[np.ndarray, "channels time"]:
+    """The channels of a sequence, one text each, which must be of one length."""
+    channels = [number_row(text, path, line, channel) for channel, text in enumerate(rows)]
+    for i, values in enumerate(channels):
+        if len(values) != len(channels[0]):
+            reason = f"channel {i} must have {len(channels[0])} steps like channel 0, got {len(values)}"
+            raise malformed(path, reason, line)
+    return np.stack(channels)
+
+
+def require_channels(found: int, expected: int, path: Path, line: int) -> None:
+    """Require as many channels as the first sequence has."""
+    if found != expected:
+        raise malformed(path, f"must have {expected} channels like the first sequence, got {found}", line)
+
+
+def label_of(text: str, allowed: list[str] | None, path: Path, line: int) -> str | float:
+    """A class label, one of those declared, or a number where none are declared (regression)."""
+    if allowed is not None:
+        if text not in allowed:
+            raise malformed(path, f"label must be one of {', '.join(allowed)}, got {text!r}", line)
+        return text
+    try:
+        return number(text)
+    except ValueError:
+        raise malformed(path, f"target must be a finite number, got {text!r}", line) from None

@@ -1,0 +1,65 @@
+"""Long tables as `.parquet`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from seq2tens.data._optional import optional
+from seq2tens.data.labelled import Labelled
+from seq2tens.data.readers._text import ReadError, malformed, naming
+from seq2tens.data.readers.long import Columns, Table
+
+
+def read_parquet(path: str | Path, columns: Columns | None = None) -> Labelled:
+    """Read a long table; a null of a channel is missing, labels keep their type.
+
+    The rows of an id may stand in any order: they are sorted by time. Rows are counted from 0 in errors.
+    """
+    path = Path(path)
+    columns = columns or Columns()
+    arrow = optional("pyarrow", "reading .parquet files")
+    parquet = optional("pyarrow.parquet", "reading .parquet files")
+    try:
+        # Opened here, so that a missing file is Python's own error and nothing is taken for a URL.
+        with path.open("rb") as file:
+            table = parquet.read_table(file)
+    except arrow.ArrowException as error:
+        raise malformed(path, f"must be a Parquet file: {error}") from error
+    with naming(path):
+        return _table(table, columns, path).gather(columns)
+
+
+def _table(table: Any, columns: Columns, path: Path) -> Table:
+    channels = columns.channels_among(table.column_names, path)
+    if table.num_rows == 0:
+        raise malformed(path, "must have rows, got none")
+    values = np.column_stack([_numbers(table, name, path) for name in channels])
+    labels = None if columns.label is None else _filled(table, columns.label, path)
+
+    def error(row: int, reason: str) -> ReadError:
+        return malformed(path, f"row {row}: {reason}")
+
+    times = _numbers(table, columns.time, path)
+    missing = np.flatnonzero(np.isnan(times))
+    if len(missing):
+        raise error(int(missing[0]), f"column `{columns.time}` must be a number, got nothing")
+    return Table(_filled(table, columns.id, path), times, values, labels, error)
+
+
+def _numbers(table: Any, name: str, path: Path) -> Float[np.ndarray, " rows"]:
+    column = table[name]
+    array = column.to_numpy()
+    if array.dtype.kind not in "iuf":
+        raise malformed(path, f"column `{name}` must hold numbers, got {column.type}")
+    return array if array.dtype.kind == "f" else array.astype(np.float64)
+
+
+def _filled(table: Any, name: str, path: Path) -> list[Any]:
+    cells = table[name].to_pylist()
+    if None in cells:
+        raise malformed(path, f"row {cells.index(None)}: column `{name}` must not be empty")
+    return cells
