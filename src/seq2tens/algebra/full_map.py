@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import reduce
+import math
+from functools import cached_property
+from typing import Literal, TypeGuard
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from torch.nn.functional import pad
 
 from seq2tens._checks import choice, floating, positive_int, require, sequences, shape, step_mask
 from seq2tens.algebra.free_tensor import FreeTensor
-from seq2tens.algebra.lifts import Lift, exponential, linear
+from seq2tens.algebra.lifts import Lift, PowerLift, exponential
+from seq2tens.ops.full_map import full_map, why_not
+from seq2tens.ops.full_map_reference import reference_scan
+
+Backend = Literal["auto", "reference", "cpu"]
 
 
 def seq2tens(
@@ -23,6 +27,7 @@ def seq2tens(
     mask: Bool[Tensor, "batch time"] | None = None,
     lengths: Int[Tensor, " batch"] | None = None,
     return_sequences: bool = False,
+    backend: Backend | None = None,
 ) -> FreeTensor:
     """Φ of each sequence, or of each of its beginnings with `return_sequences`.
 
@@ -30,47 +35,66 @@ def seq2tens(
     its signature), or a lift as in `seq2tens.algebra.lifts`. Steps outside `mask` or beyond `lengths`
     contribute nothing, whatever they hold. The empty sequence gives the unit. The batch shape of the
     result is `(batch,)` or `(batch, time)`. Half-precision input is computed and returned in float32,
-    as level 2 already leaves its range.
+    as level 2 already leaves its range. On CPUs power lifts have a fused path ("cpu"), whose levels are
+    views of the one tensor that `flatten` returns; `backend` "reference" is plain PyTorch.
     """
     positive_int("order", order)
     x, keep = observed(x, mask, lengths)
+    coefficients = _coefficients(lift, order)
+    if _fused(coefficients, x, backend):
+        return _OneBuffer(full_map(x, coefficients, order, return_sequences), x.shape[2], order)
     # autocast would send the matrix products of the recursion back to half precision
     with torch.autocast(x.device.type, enabled=False):
-        levels = _lifted(x, keep, _resolve(lift, order))
-        levels = reference_scan(levels, order, return_sequences)
+        lift = exponential(order if lift == "exp" else 1) if isinstance(lift, str) else lift
+        levels = reference_scan(_lifted(x, keep, lift), order, return_sequences)
     scalar = levels[0].new_ones(levels[0].shape[:-1])
     return FreeTensor((scalar, *levels))
 
 
-def signature(path: Float[Tensor, "batch time dim"], order: int) -> FreeTensor:
+def signature(
+    path: Float[Tensor, "batch time dim"], order: int, *, backend: Backend | None = None
+) -> FreeTensor:
     """The signature of the piecewise linear path through the given points, up to `order`."""
     sequences("path", path)
     require(path.shape[1] > 0, f"`path` must have at least one point, got shape {tuple(path.shape)}")
-    return seq2tens(path.diff(dim=1), order, "exp")
+    positive_int("order", order)
+    path, _ = observed(path, None, None)
+    coefficients = _coefficients("exp", order)
+    if _fused(coefficients, path, backend):
+        return _OneBuffer(full_map(path, coefficients, order, False, True), path.shape[2], order)
+    return seq2tens(path.diff(dim=1), order, "exp", backend="reference")
 
 
-def reference_scan(levels: Sequence[Tensor], order: int, return_sequences: bool) -> list[Tensor]:
-    """Levels 1..order of Φ from the lifted steps: `levels[j-1]` is φ_j(x), `(batch, time, e, …, e)`.
+class _OneBuffer(FreeTensor):
+    """An element that is one tensor: `flatten` copies nothing, and levels are views, made when asked for."""
 
-    Φ_m[i] = Φ_m[i-1] + Σ_{j=1..min(m,p)} Φ_{m-j}[i-1] ⊗ φ_j(x_i), one level at a time, cumulative over time.
-    """
-    batch, time, dim = levels[0].shape
-    steps = [level.reshape(batch, time, dim**j) for j, level in enumerate(levels[:order], 1)]
-    before = [levels[0].new_ones(batch, time, 1)]
-    result = []
-    for m in range(1, order + 1):
-        pairs = [(before[m - j], step) for j, step in enumerate(steps[:m], 1)]
-        if m == order and not return_sequences:
-            result.append(reduce(torch.add, [(past.mT @ step).flatten(1) for past, step in pairs]))
-            break
-        increments = [(past.unsqueeze(-1) * step.unsqueeze(-2)).flatten(2) for past, step in pairs]
-        # row 0 is the empty sequence
-        path = pad(reduce(torch.add, increments).cumsum(1), (0, 0, 1, 0))
-        before.append(path[:, :-1])
-        # a view of the last row would keep the whole path alive
-        result.append(path[:, 1:] if return_sequences else path[:, -1].clone())
-    axes = (batch, time) if return_sequences else (batch,)
-    return [level.reshape(axes + (dim,) * m) for m, level in enumerate(result, 1)]
+    _flat: Tensor
+    _shape: tuple[int, int]
+
+    def __init__(self, flat: Tensor, dim: int, order: int) -> None:
+        # no checks: they take longer than a small signature
+        for name, value in (("_flat", flat), ("_shape", (dim, order))):
+            object.__setattr__(self, name, value)
+
+    @cached_property
+    def levels(self) -> tuple[Tensor, ...]:
+        flat, (dim, order) = self._flat, self._shape
+        parts = flat.split([dim**m for m in range(order + 1)], dim=-1)
+        return tuple(part.view(flat.shape[:-1] + (dim,) * m) for m, part in enumerate(parts))
+
+    def flatten(self, *, scalar: bool = True) -> Tensor:
+        return self._flat if scalar else self._flat[..., 1:]
+
+
+def _fused(coefficients: Tensor | None, x: Tensor, backend: Backend | None) -> TypeGuard[Tensor]:
+    """Whether to take the fused path; one that is asked for by name runs or raises."""
+    choice("backend", backend, (None, "auto", "reference", "cpu"))
+    if backend == "reference":
+        return False
+    reason = "`lift` is not a PowerLift" if coefficients is None else why_not(x, coefficients)
+    if reason and backend == "cpu":
+        raise RuntimeError(f"`backend` 'cpu' cannot run here: {reason}")
+    return reason is None
 
 
 def observed(x: Tensor, mask: Tensor | None, lengths: Tensor | None) -> tuple[Tensor, Tensor | None]:
@@ -87,13 +111,16 @@ def observed(x: Tensor, mask: Tensor | None, lengths: Tensor | None) -> tuple[Te
     return torch.where(keep.unsqueeze(-1), x, 0.0), keep
 
 
-def _resolve(lift: str | Lift, order: int) -> Lift:
-    if not isinstance(lift, str):
-        if not callable(lift):
-            raise TypeError(f"`lift` must be a name or a callable, got {type(lift).__name__}")
-        return lift
-    choice("lift", lift, ("linear", "1+x", "exp"))
-    return exponential(order) if lift == "exp" else linear()
+def _coefficients(lift: str | Lift, order: int) -> Tensor | None:
+    """The coefficients of a power lift, or None for another."""
+    if isinstance(lift, str):
+        choice("lift", lift, ("linear", "1+x", "exp"))
+        p = order if lift == "exp" else 1
+        return torch.tensor([1 / math.factorial(k) for k in range(1, p + 1)], dtype=torch.float64)
+    if not callable(lift):
+        raise TypeError(f"`lift` must be a name or a callable, got {type(lift).__name__}")
+    # a subclass may have a `forward` of its own
+    return lift.coefficients if type(lift) is PowerLift else None
 
 
 def _lifted(x: Tensor, keep: Tensor | None, lift: Lift) -> list[Tensor]:

@@ -81,23 +81,3 @@ def _run_in_pool(function: Any, call: np.ndarray, threads: int) -> None:
     function(calls[0].ctypes.data)
     for other in others:
         other.result()
-
-
-def run_all(function: Callable[..., object], tasks: Any, parallel: bool) -> None:
-    """Call the function on every task, on as many threads as torch may use."""
-    threads = min(torch.get_num_threads(), len(tasks)) if parallel and not _forked else 1
-    if threads <= 1:
-        return _run(function, tasks)
-    global _pool
-    if _pool is None or _pool._max_workers < threads - 1:
-        _pool = ThreadPoolExecutor(threads - 1, thread_name_prefix="seq2tens")
-    others = [_pool.submit(_run, function, tasks[i::threads]) for i in range(1, threads)]
-    _run(function, tasks[::threads])
-    for other in others:
-        other.result()
-    return None
-
-
-def _run(function: Callable[..., object], tasks: Any) -> None:
-    for task in tasks:
-        function(*task)
