@@ -22,7 +22,7 @@ bench: .venv/.dev
 	$(BIN)/python -m benchmarks run
 
 docs: .venv/.docs
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # One marker file per extra, so that a target installs what it needs and no more.
 .venv/.%: pyproject.toml
