@@ -7,10 +7,12 @@ derivatives are rare, so autograd takes them through the reference.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 from seq2tens.ops import reference
 from seq2tens.ops.chains import Chains
@@ -26,6 +28,7 @@ BACKWARD_SCHEMA = (
 )
 _TENSORS = 7  # the first inputs, differentiable all but one:
 _MASK = 5
+_PLAIN = (Tensor, torch.nn.Parameter)
 
 
 class Inputs(NamedTuple):
@@ -73,12 +76,23 @@ class Inputs(NamedTuple):
         )
 
 
+def is_unobserved(x: Tensor) -> bool:
+    """Whether nobody traces or intercepts operations, so that one may be called without the dispatcher."""
+    return not torch.compiler.is_compiling() and type(x) in _PLAIN and _get_current_dispatch_mode() is None
+
+
 def call(
-    operation: Any, tensors: tuple[Tensor | None, ...], chains: Chains, reverse: bool, return_sequences: bool
+    operation: Any,
+    compute: Callable[..., tuple[Tensor, Tensor, Tensor]],
+    tensors: tuple[Tensor | None, ...],
+    chains: Chains,
+    reverse: bool,
+    return_sequences: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Run a forward operation on the arguments of `reference.ls2t`."""
+    """Run a forward operation, which does what `compute` does, on the arguments of `reference.ls2t`."""
     keep = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
-    output, final, _ = operation(*tensors, *chains, reverse, return_sequences, keep)
+    run = compute if not keep and is_unobserved(tensors[0]) else operation  # type: ignore[arg-type]
+    output, final, _ = run(*tensors, *chains, reverse, return_sequences, keep)
     return (output if return_sequences else final[:, list(chains.output)]), final
 
 

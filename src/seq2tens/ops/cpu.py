@@ -42,11 +42,10 @@ def ls2t(
 ) -> tuple[Tensor, Tensor]:
     """Same signature and meaning as `reference.ls2t`."""
     tensors = (x, weight, bias, coefficients, powers, mask, state)
-    return call(torch.ops.seq2tens.ls2t, tensors, chains, reverse, return_sequences)
+    return call(torch.ops.seq2tens.ls2t, _compute, tensors, chains, reverse, return_sequences)
 
 
-@torch.library.custom_op("seq2tens::ls2t", mutates_args=(), device_types="cpu", schema=FORWARD_SCHEMA)
-def _forward(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
+def _compute(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
     """Levels along time, final state, and the state before every block of steps."""
     inputs = Inputs(*arguments)
     call = Call(inputs, lifted=False)
@@ -55,6 +54,12 @@ def _forward(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
     call.set(state=inputs.state.contiguous(), out=out, final=final, kept=kept)
     _run("forward", call)
     return results
+
+
+_register = torch.library.custom_op(
+    "seq2tens::ls2t", mutates_args=(), device_types="cpu", schema=FORWARD_SCHEMA
+)
+_forward = _register(_compute)
 
 
 @_forward.register_fake

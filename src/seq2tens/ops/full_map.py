@@ -17,6 +17,7 @@ from torch.autograd import forward_ad
 from seq2tens._checks import in_func_transform
 from seq2tens.ops import full_map_reference
 from seq2tens.ops._memory import use_large_pages
+from seq2tens.ops._operation import is_unobserved
 from seq2tens.ops._threads import launch
 
 LANES = 8  # sequences per group, one float64 each: the widest vector register in use
@@ -51,7 +52,8 @@ def full_map(
 ) -> Tensor:
     """Same signature and meaning as `full_map_reference.full_map`."""
     keep = torch.is_grad_enabled() and (x.requires_grad or coefficients.requires_grad)
-    return torch.ops.seq2tens.full_map(x, coefficients, order, return_sequences, increments, keep)[0]
+    run = _compute if not keep and is_unobserved(x) else torch.ops.seq2tens.full_map
+    return run(x, coefficients, order, return_sequences, increments, keep)[0]
 
 
 def why_not(*tensors: Tensor) -> str | None:
@@ -66,14 +68,7 @@ def why_not(*tensors: Tensor) -> str | None:
     return None
 
 
-@torch.library.custom_op(
-    "seq2tens::full_map",
-    mutates_args=(),
-    device_types="cpu",
-    schema="(Tensor x, Tensor coefficients, int order, bool sequences, bool increments, bool keep) "
-    "-> (Tensor, Tensor)",
-)
-def _forward(
+def _compute(
     x: Tensor, coefficients: Tensor, order: int, sequences: bool, increments: bool, keep: bool
 ) -> tuple[Tensor, Tensor]:
     """The coordinates of Φ, and the lower levels of the state before every block of steps."""
@@ -82,6 +77,16 @@ def _forward(
     use_large_pages(out)
     _run("forward", plan, x, coefficients, (order, sequences, increments), out=out, kept=kept)
     return results
+
+
+_register = torch.library.custom_op(
+    "seq2tens::full_map",
+    mutates_args=(),
+    device_types="cpu",
+    schema="(Tensor x, Tensor coefficients, int order, bool sequences, bool increments, bool keep) "
+    "-> (Tensor, Tensor)",
+)
+_forward = _register(_compute)
 
 
 @_forward.register_fake

@@ -64,11 +64,10 @@ def ls2t(
 ) -> tuple[Tensor, Tensor]:
     """Same signature and meaning as `reference.ls2t`."""
     tensors = (x, weight, bias, coefficients, powers, mask, state)
-    return call(torch.ops.seq2tens.ls2t_triton, tensors, chains, reverse, return_sequences)
+    return call(torch.ops.seq2tens.ls2t_triton, _compute, tensors, chains, reverse, return_sequences)
 
 
-@torch.library.custom_op("seq2tens::ls2t_triton", mutates_args=(), schema=FORWARD_SCHEMA)
-def _forward(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
+def _compute(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
     """Output along time, final state, and the state before every chunk."""
     inputs = Inputs(*arguments)
     results = out, state, kept = _empty_results(inputs)
@@ -80,6 +79,10 @@ def _forward(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
                 kept[:, index] = state
             work.scan(work.chunk(steps), state, levels, path=None)
     return results
+
+
+_register = torch.library.custom_op("seq2tens::ls2t_triton", mutates_args=(), schema=FORWARD_SCHEMA)
+_forward = _register(_compute)
 
 
 @_forward.register_fake

@@ -1,0 +1,37 @@
+"""The one training loop: recipes, sampling, checkpoints with exact resume, logs and progress."""
+
+from seq2tens.training.callbacks import Callback, CSVLog, TensorBoardLog
+from seq2tens.training.checkpoint import Checkpoints
+from seq2tens.training.fitting import fit
+from seq2tens.training.losses import CrossEntropy, Loss, class_weights
+from seq2tens.training.meter import NonFiniteLoss
+from seq2tens.training.recipe import BatchRule, Recipe, fast_recipe, paper_recipe
+from seq2tens.training.run import Result
+from seq2tens.training.sampling import validation_split
+from seq2tens.training.schedules import Constant, Cosine, OneCycle, Plateau
+from seq2tens.training.sources import Source, Subset, TensorSource
+
+__all__ = [
+    "BatchRule",
+    "CSVLog",
+    "Callback",
+    "Checkpoints",
+    "Constant",
+    "Cosine",
+    "CrossEntropy",
+    "Loss",
+    "NonFiniteLoss",
+    "OneCycle",
+    "Plateau",
+    "Recipe",
+    "Result",
+    "Source",
+    "Subset",
+    "TensorBoardLog",
+    "TensorSource",
+    "class_weights",
+    "fast_recipe",
+    "fit",
+    "paper_recipe",
+    "validation_split",
+]

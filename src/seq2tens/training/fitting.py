@@ -1,0 +1,168 @@
+"""The one way to train."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torch import nn
+
+from seq2tens import _checks as check
+from seq2tens.training import randomness
+from seq2tens.training.callbacks import Callback
+from seq2tens.training.checkpoint import Checkpoints, Saved
+from seq2tens.training.losses import LossFunction, check_honoured
+from seq2tens.training.progress import Progress, Style, make_progress
+from seq2tens.training.recipe import Recipe
+from seq2tens.training.run import Result, Run
+from seq2tens.training.sources import Source
+from seq2tens.training.state import FORMAT
+from seq2tens.training.validation import Metric
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+PACKAGES = ("seq2tens", "torch", "lightning-fabric")
+
+
+def fit(
+    model: nn.Module,
+    loss: LossFunction,
+    train: Source,
+    *,
+    recipe: Recipe,
+    seed: int,
+    validation: Source | None = None,
+    metrics: Mapping[str, Metric] | None = None,
+    fabric: Fabric | None = None,
+    callbacks: Sequence[Callback] = (),
+    checkpoint: str | Path | Checkpoints | None = None,
+    progress: Style = "auto",
+) -> Result:
+    """Train a model in place; it ends in evaluation mode with the recipe's choice of weights.
+
+    The result depends on the arguments only: batches and dropout follow from `seed`, and torch's global
+    generators are left as they were found. With a `checkpoint` a run that was stopped, at whatever moment,
+    goes on when called again with the same arguments, and ends with the same weights.
+
+    Args:
+        model: any module; the loss must use it by calling it, `model(...)`.
+        loss: `loss(model, batch)` gives the mean loss of a batch and the batch's weight, see `Loss`.
+        train: where training batches come from.
+        recipe: how to train.
+        seed: of the order of the data and of dropout. The initial weights are the model's own.
+        validation: data for `validation_loss` and for the metrics, measured after every epoch.
+        metrics: `metric(*outputs)` is called with the outputs that the loss returns, joined over all batches.
+        fabric: a Lightning Fabric for other devices, precisions or several processes (one model per process);
+            default one device.
+        callbacks: told of every epoch.
+        checkpoint: folder, or `Checkpoints` for other than the default intervals.
+        progress: `"auto"`, `"bar"`, `"lines"` or `"silent"`.
+    """
+    _check_arguments(loss, recipe, seed, validation, metrics or {})
+    fabric = fabric or _one_device()
+    checkpoints = _as_checkpoints(checkpoint) if fabric.is_global_zero else None
+    with randomness.isolated(fabric.device):
+        run = Run(model, loss, train, recipe, seed, fabric, validation, metrics or {})
+        _check_share(run)
+        _resume(run, checkpoints)
+        with ExitStack() as stack:
+            _train(run, checkpoints, _watchers(run, callbacks, progress, stack))
+        run.state.finish()
+    return Result(tuple(run.state.history), run.state.best_epoch, str(run.state.stopped))
+
+
+def _train(run: Run, checkpoints: Checkpoints | None, watchers: list[Callback]) -> None:
+    """All epochs that are left."""
+    progress = next((w for w in watchers if isinstance(w, Progress)), Progress())
+    while run.state.stopped is None:
+        row = run.epoch(progress)
+        for watcher in watchers:
+            watcher.epoch(row, run.state.model)
+        if checkpoints is not None and (run.state.stopped or checkpoints.due()):
+            tensors, document = run.state.capture()
+            checkpoints.write(run.state.epoch, Saved(tensors, document | _identity(run)))
+
+
+def _watchers(run: Run, callbacks: Sequence[Callback], style: Style, stack: ExitStack) -> list[Callback]:
+    """Callbacks and progress, started; the stack closes them. Only the first process has any."""
+    bar = make_progress(style, run.recipe.epochs, run.sampler.n_batches)
+    watchers = [*callbacks, bar] if run.fabric.is_global_zero else []
+    for watcher in watchers:
+        stack.callback(watcher.close)
+        watcher.start(run.state.history)
+    return watchers
+
+
+def _resume(run: Run, checkpoints: Checkpoints | None) -> None:
+    """Go on from the newest checkpoint, on every process from that of the first."""
+    saved = run.fabric.broadcast(None if checkpoints is None else checkpoints.read())
+    if saved is None:
+        return
+    check.require(
+        saved.document["format"] == FORMAT,
+        f"`checkpoint` must have format {FORMAT}, got {saved.document['format']}",
+    )
+    mine, theirs = _flat(_identity(run)["run"]), _flat(saved.document["run"])
+    for key in sorted(mine.keys() | theirs.keys()):
+        check.require(
+            mine.get(key) == theirs.get(key),
+            f"`checkpoint` must belong to the same run, but its {key} is {theirs.get(key)}, "
+            f"this run's is {mine.get(key)}; use another folder",
+        )
+    run.state.restore(saved)
+
+
+def _identity(run: Run) -> dict[str, Any]:
+    """What a run is, and the versions that made it, which may change in between."""
+    shapes = {name: list(tensor.shape) for name, tensor in run.state.model.state_dict().items()}
+    same = {"recipe": run.recipe.to_dict(), "seed": run.seed, "n_train": len(run.train), "model": shapes}
+    return {"run": same, "versions": {name: importlib.metadata.version(name) for name in PACKAGES}}
+
+
+def _flat(data: Any, name: str = "") -> dict[str, Any]:
+    """Nested data with dotted names."""
+    if not isinstance(data, dict):
+        return {name.lstrip("."): data}
+    return {k: v for key, value in data.items() for k, v in _flat(value, f"{name}.{key}").items()}
+
+
+def _one_device() -> Fabric:
+    from lightning_fabric import Fabric
+
+    return Fabric(devices=1)
+
+
+def _as_checkpoints(checkpoint: str | Path | Checkpoints | None) -> Checkpoints | None:
+    if checkpoint is None or isinstance(checkpoint, Checkpoints):
+        return checkpoint
+    return Checkpoints(Path(checkpoint))
+
+
+def _check_arguments(
+    loss: LossFunction, recipe: Recipe, seed: int, validation: Source | None, metrics: Mapping[str, Metric]
+) -> None:
+    check_honoured(loss, recipe)
+    if not isinstance(seed, int) or isinstance(seed, bool):
+        raise TypeError(f"`seed` must be an integer, got {type(seed).__name__}")
+    check.require(seed >= 0, f"`seed` must be at least 0, got {seed}")
+    if validation is None:
+        check.require(not metrics, f"`metrics` need `validation`, got {sorted(metrics)} without it")
+        columns = ["train_loss"]
+    else:
+        check.require(len(validation) > 0, "`validation` must hold at least one row, got none")
+        columns = ["train_loss", "validation_loss", *(f"validation_{name}" for name in metrics)]
+    check.choice("recipe.monitor", recipe.monitor, tuple(columns))
+
+
+def _check_share(run: Run) -> None:
+    """Every process needs a row of every batch; the smallest has one row less than an even share."""
+    smallest = min(len(rows) for rows in run.sampler.epoch(randomness.order(run.seed, 1)))
+    check.require(
+        smallest >= run.fabric.world_size,
+        f"`recipe.batch_size` must give each of {run.fabric.world_size} processes a row of every batch, "
+        f"but the smallest batch has {smallest}",
+    )

@@ -1,0 +1,104 @@
+"""What a loss returns, and the loss of classification."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from seq2tens import _checks as check
+from seq2tens.training._fields import between
+from seq2tens.training.recipe import Recipe
+
+
+class Loss(NamedTuple):
+    """The loss of a batch.
+
+    `mean` is what is differentiated; `weight` is how much the batch counts in an epoch's mean, as a rule
+    its number of rows; `outputs` are what metrics of validation are computed from, rows first.
+    """
+
+    mean: Tensor
+    weight: float
+    outputs: tuple[Tensor, ...] = ()
+
+
+LossFunction = Callable[[nn.Module, Any], Loss | tuple[Tensor, float]]
+Forward = Callable[[nn.Module, Any], tuple[Tensor, Tensor]]
+
+
+class CrossEntropy:
+    """Cross-entropy of the logits and labels 0, 1, … that `forward(model, batch)` returns.
+
+    A class weight multiplies the loss of each of its rows, and the sum is divided by the number of rows:
+    dividing by the weights in the batch instead would let the company of a row decide how much it counts.
+
+    Args:
+        forward: calls the model; returns logits `(rows, classes)` and labels `(rows,)`.
+        class_weights: one weight per class.
+        label_smoothing: part of the target that is spread evenly over the classes.
+    """
+
+    def __init__(
+        self,
+        forward: Forward,
+        *,
+        class_weights: Float[Tensor, " classes"] | None = None,
+        label_smoothing: float = 0.0,
+    ) -> None:
+        between("label_smoothing", label_smoothing, 0, 1, low_included=True)
+        self.forward, self.class_weights, self.label_smoothing = forward, class_weights, label_smoothing
+
+    @classmethod
+    def of(cls, recipe: Recipe, forward: Forward, labels: Any) -> CrossEntropy:
+        """As the recipe says; weights come from the labels of the training set."""
+        weights = class_weights(labels) if recipe.class_weights else None
+        return cls(forward, class_weights=weights, label_smoothing=recipe.label_smoothing)
+
+    def __call__(self, model: nn.Module, batch: Any) -> Loss:
+        """The mean over the batch; its outputs are logits and labels."""
+        logits, labels = self.forward(model, batch)
+        each = nn.functional.cross_entropy(
+            logits, labels, reduction="none", label_smoothing=self.label_smoothing
+        )
+        if self.class_weights is not None:
+            each = each * self.class_weights.to(each)[labels]
+        return Loss(each.mean(), len(labels), (logits, labels))
+
+
+def class_weights(labels: Int[Tensor, " rows"] | Any) -> Float[Tensor, " classes"]:
+    """Weights with which all classes count the same and that are 1 on average over the rows.
+
+    Labels are 0, 1, …, and each of them must occur.
+    """
+    codes = np.asarray(labels)
+    check.require(
+        codes.ndim == 1 and codes.size > 0 and np.issubdtype(codes.dtype, np.integer),
+        f"`labels` must be integers with one axis and at least one row, got {codes.dtype} {codes.shape}",
+    )
+    check.require(int(codes.min()) >= 0, f"`labels` must be at least 0, got {codes.min()}")
+    counts = np.bincount(codes)
+    empty = np.flatnonzero(counts == 0)
+    check.require(
+        len(empty) == 0, f"`labels` must contain every class up to {len(counts) - 1}, got none of {empty}"
+    )
+    return torch.from_numpy(len(codes) / (len(counts) * counts)).float()
+
+
+def check_honoured(loss: LossFunction, recipe: Recipe) -> None:
+    """A recipe's settings for the loss must not be silently ignored by it."""
+    weighted = getattr(loss, "class_weights", None) is not None
+    smoothing = getattr(loss, "label_smoothing", 0.0)
+    check.require(
+        weighted == recipe.class_weights,
+        f"`loss` must have `class_weights` exactly if the recipe asks for them ({recipe.class_weights}), "
+        f"got {'some' if weighted else 'none'}; `CrossEntropy.of(recipe, ...)` agrees with its recipe",
+    )
+    check.require(
+        smoothing == recipe.label_smoothing,
+        f"`loss.label_smoothing` must be the recipe's {recipe.label_smoothing}, got {smoothing}",
+    )

@@ -1,0 +1,121 @@
+"""How far a run is: a bar in a terminal, lines elsewhere, nothing if so asked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as RichProgress
+from torch import nn
+
+from seq2tens import _checks as check
+from seq2tens.training.callbacks import Callback
+from seq2tens.training.state import Row
+
+Style = Literal["auto", "bar", "lines", "silent"]
+# A log of thousands of short epochs helps nobody.
+LINE_SECONDS = 5.0
+
+
+class Progress(Callback):
+    """Shows nothing; the others do."""
+
+    def advance(self, batches: int) -> None:
+        """So many more batches are done."""
+
+
+class Lines(Progress):
+    """A line for the first and the last epoch, and in between one every few seconds."""
+
+    def __init__(self, epochs: int, console: Console) -> None:
+        self.epochs, self.console = epochs, console
+        self.resumed, self.begin, self.shown = 0, time.monotonic(), -LINE_SECONDS
+        self.pending = ""
+
+    def start(self, history: Sequence[Row]) -> None:
+        """The clock runs from here."""
+        self.resumed, self.begin = len(history), time.monotonic()
+
+    def epoch(self, row: Row, model: nn.Module) -> None:
+        """Show the line, or hold it back in case it is the last."""
+        seconds = time.monotonic() - self.begin
+        self.pending = f"{describe(row, self.epochs)}  {self._left(row, seconds)}"
+        if seconds - self.shown >= LINE_SECONDS:
+            self._show()
+            self.shown = seconds
+
+    def close(self) -> None:
+        """Show the last line."""
+        self._show()
+
+    def _left(self, row: Row, seconds: float) -> str:
+        done = row["epoch"] - self.resumed
+        return f"at most {clock(seconds / done * (self.epochs - row['epoch']))} left"
+
+    def _show(self) -> None:
+        if self.pending:
+            self.console.print(self.pending, highlight=False, soft_wrap=True)
+        self.pending = ""
+
+
+class Bar(Progress):
+    """A bar with the time left, an upper bound where the run may stop early."""
+
+    def __init__(self, epochs: int, batches: int, console: Console) -> None:
+        self.epochs, self.batches = epochs, batches
+        self.bar = RichProgress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=console,
+        )
+
+    def start(self, history: Sequence[Row]) -> None:
+        """Begin where the checkpoint ends."""
+        text = describe(history[-1], self.epochs) if history else "training"
+        done = len(history) * self.batches
+        self.task = self.bar.add_task(text, total=self.epochs * self.batches, completed=done)
+        self.bar.start()
+
+    def advance(self, batches: int) -> None:
+        """Move on."""
+        self.bar.advance(self.task, batches)
+
+    def epoch(self, row: Row, model: nn.Module) -> None:
+        """Show the losses."""
+        self.bar.update(self.task, description=describe(row, self.epochs))
+
+    def close(self) -> None:
+        """Leave the bar as it is."""
+        self.bar.stop()
+
+
+def make_progress(style: Style, epochs: int, batches: int, console: Any = None) -> Progress:
+    """The progress display of that style; `"auto"` looks at whether stderr is a terminal."""
+    check.choice("progress", style, ("auto", "bar", "lines", "silent"))
+    if style == "silent":
+        return Progress()
+    console = console or Console(stderr=True)
+    if style == "bar" or (style == "auto" and console.is_terminal):
+        return Bar(epochs, batches, console)
+    return Lines(epochs, console)
+
+
+def describe(row: Row, epochs: int) -> str:
+    """An epoch in a few words."""
+    shown = [
+        f"{k.replace('_', ' ')} {v:.4g}" for k, v in row.items() if k not in ("epoch", "seconds", "rate")
+    ]
+    return f"epoch {int(row['epoch'])}/{epochs}  {'  '.join(shown)}"
+
+
+def clock(seconds: float) -> str:
+    """Hours, minutes and seconds."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}"

@@ -1,0 +1,43 @@
+"""Randomness that depends on the seed and the epoch only.
+
+Each epoch seeds its own draws. Hence there is no generator state to carry from one epoch to the next, an
+epoch that is trained again is the same epoch, and the caller's generators are put back as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+import numpy as np
+import torch
+
+PURPOSES = ("order", "noise")
+
+
+def derive(seed: int, epoch: int, purpose: Literal["order", "noise"], rank: int = 0) -> int:
+    """A seed for one purpose in one epoch, on one process."""
+    mixed = np.random.SeedSequence([seed, epoch, PURPOSES.index(purpose), rank])
+    return int(mixed.generate_state(1, np.uint64)[0])
+
+
+def order(seed: int, epoch: int) -> torch.Generator:
+    """The generator of an epoch's batches, the same on every process."""
+    return torch.Generator().manual_seed(derive(seed, epoch, "order"))
+
+
+def seed_noise(seed: int, epoch: int, rank: int, device: torch.device) -> None:
+    """Seed the generators that dropout and the like draw from; only to be called inside `isolated`."""
+    value = derive(seed, epoch, "noise", rank)
+    torch.default_generator.manual_seed(value)
+    if device.type != "cpu":
+        torch.get_device_module(device).manual_seed(value)
+
+
+@contextmanager
+def isolated(device: torch.device) -> Iterator[None]:
+    """Put torch's global generators, of the CPU and of this device, back at the end."""
+    devices = [] if device.type == "cpu" else [device]
+    with torch.random.fork_rng(devices, device_type=device.type):
+        yield

@@ -1,0 +1,97 @@
+"""Which rows go into which batch, and which into validation. Every draw comes from a given generator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Generator, Tensor
+
+from seq2tens._checks import require
+from seq2tens.data.batches import length_buckets
+from seq2tens.training._fields import between
+from seq2tens.training.recipe import Recipe
+from seq2tens.training.sources import Source
+
+
+class Sampler:
+    """The batches of an epoch, as the recipe wants them. Every epoch has `n_batches` of them."""
+
+    def __init__(self, recipe: Recipe, source: Source) -> None:
+        require(len(source) > 0, "`train` must hold at least one row, got none")
+        self.kind, self.n_rows = recipe.sampling, len(source)
+        self.size = min(recipe.size(self.n_rows), self.n_rows)
+        self.n_batches = -(-self.n_rows // self.size)
+        if self.kind == "buckets":
+            self.lengths = np.asarray(_needed(source, "lengths", self.kind))
+        if self.kind == "balanced":
+            self._prepare_classes(_needed(source, "labels", self.kind))
+
+    def _prepare_classes(self, labels: Any) -> None:
+        self.classes = class_rows(labels)
+        self.smallest = min(len(rows) for rows in self.classes)
+        each = self.size // len(self.classes)
+        require(
+            each > 0,
+            f"`batch_size` must be at least the number of classes, {len(self.classes)}, "
+            f"for balanced batches, got {self.size}",
+        )
+        self.n_batches = -(-self.smallest // each)
+
+    def epoch(self, generator: Generator) -> list[Tensor]:
+        """Row numbers of each batch; sizes differ by at most one (per class, if balanced)."""
+        if self.kind == "buckets":
+            return [torch.from_numpy(rows) for rows in length_buckets(self.lengths, self.size, generator)]
+        if self.kind == "balanced":
+            return self._balanced(generator)
+        return list(torch.randperm(self.n_rows, generator=generator).tensor_split(self.n_batches))
+
+    def _balanced(self, generator: Generator) -> list[Tensor]:
+        parts = []
+        for rows in self.classes:
+            chosen = rows[torch.randperm(len(rows), generator=generator)[: self.smallest]]
+            parts.append(chosen.tensor_split(self.n_batches))
+        return [torch.cat(batch) for batch in zip(*parts, strict=True)]
+
+
+def _needed(source: Source, name: str, kind: str) -> Any:
+    values = getattr(source, name, None)
+    require(values is not None, f"`train` must have `{name}` for the sampling {kind!r}, got None")
+    return values
+
+
+def class_rows(labels: Any) -> list[Tensor]:
+    """Rows of each class, classes in sorted order."""
+    values = np.asarray(labels)
+    require(values.ndim == 1, f"`labels` must have one axis, got shape {values.shape}")
+    classes, codes = np.unique(values, return_inverse=True)
+    return [torch.from_numpy(np.flatnonzero(codes == code)) for code in range(len(classes))]
+
+
+def validation_split(labels: Any, fraction: float, generator: Generator) -> tuple[Tensor, Tensor]:
+    """Rows for training and rows for validation, classes in the same proportions, both in rising order.
+
+    Every class keeps at least one row for training, so classes of one row are never validated on.
+    """
+    between("fraction", fraction, 0, 1)
+    classes = class_rows(labels)
+    counts = _apportion([len(rows) for rows in classes], fraction)
+    kept, held = [], []
+    for rows, count in zip(classes, counts, strict=True):
+        shuffled = rows[torch.randperm(len(rows), generator=generator)]
+        held.append(shuffled[:count])
+        kept.append(shuffled[count:])
+    return torch.cat(kept).sort().values, torch.cat(held).sort().values
+
+
+def _apportion(sizes: list[int], fraction: float) -> list[int]:
+    """So many from each class that the total is right, the rest going where rounding cut off most."""
+    counts = [min(int(fraction * size), size - 1) for size in sizes]
+    missing = round(fraction * sum(sizes)) - sum(counts)
+    remainders = [fraction * size - count for size, count in zip(sizes, counts, strict=True)]
+    for i in sorted(range(len(sizes)), key=lambda i: -remainders[i]):
+        if missing > 0 and counts[i] < sizes[i] - 1:
+            counts[i] += 1
+            missing -= 1
+    return counts

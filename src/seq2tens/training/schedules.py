@@ -1,0 +1,133 @@
+"""How the learning rate changes: data for a recipe, and the torch scheduler that each stands for."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Literal
+
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR, LRScheduler, OneCycleLR, ReduceLROnPlateau
+
+from seq2tens import _checks as check
+from seq2tens.training._fields import between, from_fields
+
+Mode = Literal["min", "max"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Constant:
+    """The same rate throughout."""
+
+    kind: ClassVar[str] = "constant"
+    per_step: ClassVar[bool] = False
+
+    def build(self, optimizer: Optimizer, steps: int, mode: Mode) -> None:
+        """Nothing to do."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plateau:
+    """Multiply the rate by `factor` after `patience` epochs in which the recipe's monitor was not better.
+
+    The count starts again after each change. The rate stays at or above `floor`.
+    """
+
+    patience: int
+    factor: float = 0.5
+    floor: float = 0.0
+    kind: ClassVar[str] = "plateau"
+    per_step: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check.positive_int("patience", self.patience)
+        between("factor", self.factor, 0, 1)
+        between("floor", self.floor, 0, math.inf, low_included=True)
+
+    def build(self, optimizer: Optimizer, steps: int, mode: Mode) -> ReduceLROnPlateau:
+        """torch waits for more than its patience, we for as much as ours; any better value counts."""
+        return ReduceLROnPlateau(
+            optimizer,
+            mode,
+            factor=self.factor,
+            patience=self.patience - 1,
+            threshold=0.0,
+            threshold_mode="abs",
+            min_lr=self.floor,
+            eps=0.0,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneCycle:
+    """Up from rate / `start` during the first `warmup` of the steps, then down to rate / (`start` · `end`).
+
+    Adam's first coefficient goes from 0.95 to 0.85 and back meanwhile.
+    """
+
+    warmup: float = 0.3
+    start: float = 25.0
+    end: float = 1e4
+    kind: ClassVar[str] = "one_cycle"
+    per_step: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        between("warmup", self.warmup, 0, 1)
+        between("start", self.start, 1, math.inf, low_included=True)
+        between("end", self.end, 1, math.inf, low_included=True)
+
+    def build(self, optimizer: Optimizer, steps: int, mode: Mode) -> OneCycleLR:
+        """torch's schedule of that name over all steps."""
+        rate = optimizer.param_groups[0]["lr"]
+        return OneCycleLR(
+            optimizer,
+            rate,
+            total_steps=steps,
+            pct_start=self.warmup,
+            div_factor=self.start,
+            final_div_factor=self.end,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cosine:
+    """A straight line up in the first `warmup` of the steps, then half a cosine down to `floor` · rate."""
+
+    warmup: float = 0.05
+    floor: float = 0.0
+    kind: ClassVar[str] = "cosine"
+    per_step: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        between("warmup", self.warmup, 0, 1, low_included=True)
+        between("floor", self.floor, 0, 1, low_included=True)
+
+    def build(self, optimizer: Optimizer, steps: int, mode: Mode) -> LambdaLR:
+        """The factor of each step."""
+        return LambdaLR(optimizer, lambda step: self.at(step, steps))
+
+    def at(self, step: int, steps: int) -> float:
+        """Rate of this step relative to the highest."""
+        rising = math.ceil(self.warmup * steps)
+        if step < rising:
+            return (step + 1) / rising
+        done = (step - rising) / max(1, steps - rising)
+        return self.floor + (1 - self.floor) * (1 + math.cos(math.pi * min(1.0, done))) / 2
+
+
+Schedule = Constant | Plateau | OneCycle | Cosine
+Scheduler = LRScheduler | ReduceLROnPlateau | None
+KINDS: dict[str, type[Schedule]] = {cls.kind: cls for cls in (Constant, Plateau, OneCycle, Cosine)}
+
+
+def to_dict(schedule: Schedule) -> dict[str, Any]:
+    """The schedule as JSON data, its name under `kind`."""
+    return {"kind": schedule.kind, **asdict(schedule)}
+
+
+def from_dict(data: dict[str, Any]) -> Schedule:
+    """The schedule that `to_dict` wrote."""
+    rest = dict(data)
+    kind = rest.pop("kind", None)
+    check.choice("schedule.kind", kind, tuple(KINDS))
+    return from_fields(KINDS[str(kind)], rest, "schedule")
