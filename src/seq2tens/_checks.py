@@ -22,41 +22,42 @@ def floating(name: str, tensor: Tensor) -> None:
 
 def shape(name: str, tensor: Tensor, expected: tuple[int, ...], meaning: str) -> None:
     """Require one exact shape; `meaning` spells the axes out."""
-    require(
-        tuple(tensor.shape) == expected,
-        f"`{name}` must have shape {meaning} = {expected}, got {tuple(tensor.shape)}",
-    )
+    if tuple(tensor.shape) != expected:
+        raise ValueError(f"`{name}` must have shape {meaning} = {expected}, got {tuple(tensor.shape)}")
 
 
 def sequences(name: str, x: Tensor) -> None:
     """Require a batch of sequences, `(batch, time, channels)`."""
     floating(name, x)
-    require(
-        x.dim() == 3,
-        f"`{name}` must have 3 axes (batch, time, channels), got {x.dim()} with shape {tuple(x.shape)}",
-    )
+    if x.dim() != 3:
+        raise ValueError(
+            f"`{name}` must have 3 axes (batch, time, channels), got {x.dim()} with shape {tuple(x.shape)}"
+        )
 
 
 def not_empty(name: str, x: Tensor) -> None:
     """Require at least one sequence and at least one step."""
-    require(x.shape[0] > 0, f"`{name}` must hold at least one sequence, got an empty batch {tuple(x.shape)}")
-    require(
-        x.shape[1] > 0,
-        f"`{name}` must have at least one time step, got an empty time axis {tuple(x.shape)}; "
-        "an empty sequence inside a batch is a length of 0",
-    )
+    if x.shape[0] == 0:
+        raise ValueError(f"`{name}` must hold at least one sequence, got an empty batch {tuple(x.shape)}")
+    if x.shape[1] == 0:
+        raise ValueError(
+            f"`{name}` must have at least one time step, got an empty time axis {tuple(x.shape)}; "
+            "an empty sequence inside a batch is a length of 0"
+        )
 
 
 def positive_int(name: str, value: int) -> None:
     """Require an integer of at least 1."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"`{name}` must be an integer, got {type(value).__name__}")
-    require(value >= 1, f"`{name}` must be at least 1, got {value}")
+    if value < 1:
+        raise ValueError(f"`{name}` must be at least 1, got {value}")
 
 
 def choice(name: str, value: object, allowed: tuple[object, ...]) -> None:
     """Require one of a few values."""
-    require(value in allowed, f"`{name}` must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+    if value not in allowed:
+        raise ValueError(f"`{name}` must be one of {', '.join(map(repr, allowed))}, got {value!r}")
 
 
 def in_func_transform(tensor: Tensor) -> bool:

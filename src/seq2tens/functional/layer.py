@@ -126,19 +126,19 @@ def _inverse_factorials(lift_order: int, like: Tensor) -> Tensor:
 def _check_parameters(x: Tensor, weight: Tensor, bias: Tensor | None, order: int, weights: str) -> None:
     components = order if weights == "recursive" else order * (order + 1) // 2
     check.floating("weight", weight)
-    check.require(
-        weight.dim() == 3,
-        f"`weight` must have 3 axes (components, in_features, width), got shape {tuple(weight.shape)}",
-    )
-    check.require(
-        weight.shape[0] == components,
-        f"`weight` must have {components} components for {weights} weights of order {order}, "
-        f"got {weight.shape[0]}",
-    )
-    check.require(
-        x.shape[-1] == weight.shape[1],
-        f"`x` must have {weight.shape[1]} channels (the in_features of `weight`), got {x.shape[-1]}",
-    )
+    if weight.dim() != 3:
+        raise ValueError(
+            f"`weight` must have 3 axes (components, in_features, width), got shape {tuple(weight.shape)}"
+        )
+    if weight.shape[0] != components:
+        raise ValueError(
+            f"`weight` must have {components} components for {weights} weights of order {order}, "
+            f"got {weight.shape[0]}"
+        )
+    if x.shape[-1] != weight.shape[1]:
+        raise ValueError(
+            f"`x` must have {weight.shape[1]} channels (the in_features of `weight`), got {x.shape[-1]}"
+        )
     if bias is not None:
         check.floating("bias", bias)
         check.shape("bias", bias, (components, weight.shape[2]), "(components, width)")

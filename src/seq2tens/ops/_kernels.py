@@ -44,45 +44,59 @@ def carve(cursor, count, like):
 
 
 @compiled
-def project(r, x_address, steps, w, bias, a):
-    """Inner products of a block of steps with every vector: row t of `a` holds those of step t."""
+def project(r, x_address, steps, w, a):
+    """Inner products of a block of steps with every vector, a row of `a` per step; the bias comes later."""
     columns = r.components * r.group_width
-    if r.has_bias:
-        for t in range(steps):
-            a[t * columns : (t + 1) * columns] = bias
-    beta = a.dtype.type(1.0 if r.has_bias else 0.0)
-    gemm(r.gemm, 0, 0, steps, columns, r.features, x_address, r.features, w, columns, beta,
+    gemm(r.gemm, 0, 0, steps, columns, r.features, x_address, r.features, w, columns, a.dtype.type(0),
          a.ctypes.data, columns)  # fmt: skip
 
 
 @compiled
-def advance(path, old, new, change, base, a, row, runs):
+def advance(path, old, new, change, base, a, row, bias, runs):
     """One step of the plain recursion: h_m += h_(m-1) · a_m, from path[old:] to path[new:].
 
     A run is a range of states whose parents and components are ranges too: (state, parent, component, count).
     """
     lanes = lanes_of(path)
     for r in range(runs.shape[0]):
-        state, parent, column = runs[r, 0], old + runs[r, 1], row + runs[r, 2]
+        state, parent, column = runs[r, 0], old + runs[r, 1], runs[r, 2]
         for q in range(0, runs[r, 3], lanes):
-            moved = fma(load(a, column + q), load(path, parent + q), load(change, state + q))
+            factor = add(load(a, row + column + q), load(bias, column + q))
+            moved = fma(factor, load(path, parent + q), load(change, state + q))
             store(change, state + q, moved)
             store(path, new + state + q, add(load(base, state + q), moved))
 
 
 @compiled
-def retreat(adjoint, path, here, a, da, row, runs):
-    """Adjoint of `advance`; the state before the step is path[here:]. Children are read before parents."""
-    for r in range(runs.shape[0]):
-        state, parent, column = runs[r, 0], runs[r, 1], row + runs[r, 2]
-        for q in range(0, runs[r, 3], WIDE):
-            flow = load_wide(adjoint, state + q)
-            store(da, column + q, fma(flow, load_wide(path, here + parent + q), load_wide(da, column + q)))
-            store(adjoint, parent + q, fma(flow, load_wide(a, column + q), load_wide(adjoint, parent + q)))
+def advance_joined(source, old, out, new, change, base, a, row, bias, width):
+    """`advance` for one chain whose levels are the output: from source[old:] to out[new:], level 1 first."""
+    lanes = lanes_of(out)
+    for q in range(0, width, lanes):
+        moved = add(add(load(a, row + q), load(bias, q)), load(change, width + q))
+        store(change, width + q, moved)
+        store(out, new + q, add(load(base, width + q), moved))
+    for q in range(width, bias.shape[0], lanes):
+        factor = add(load(a, row + q), load(bias, q))
+        moved = fma(factor, load(source, old + q - width), load(change, width + q))
+        store(change, width + q, moved)
+        store(out, new + q, add(load(base, width + q), moved))
 
 
 @compiled
-def advance_lifted(h, a, row, component, parent, depth, coefficients, powers, width):
+def retreat(adjoint, path, here, a, da, row, bias, runs):
+    """Adjoint of `advance`; the state before the step is path[here:]. Children are read before parents."""
+    for r in range(runs.shape[0]):
+        state, parent, column = runs[r, 0], runs[r, 1], runs[r, 2]
+        for q in range(0, runs[r, 3], WIDE):
+            flow = load_wide(adjoint, state + q)
+            factor = add(load_wide(a, row + column + q), load_wide(bias, column + q))
+            place = row + column + q
+            store(da, place, fma(flow, load_wide(path, here + parent + q), load_wide(da, place)))
+            store(adjoint, parent + q, fma(flow, factor, load_wide(adjoint, parent + q)))
+
+
+@compiled
+def advance_lifted(h, a, row, bias, component, parent, depth, coefficients, powers, width):
     """One step with any lift and decay, in place; `powers` holds decay^0, decay^1, …"""
     for s in range(component.shape[0] - 1, 0, -1):
         for q in range(0, width, WIDE):
@@ -90,7 +104,8 @@ def advance_lifted(h, a, row, component, parent, depth, coefficients, powers, wi
             product = fill_wide(1.0)
             node = s
             for j in range(min(coefficients.shape[0], depth[s])):
-                product = times(product, load_wide(a, row + component[node] * width + q))
+                column = component[node] * width + q
+                product = times(product, add(load_wide(a, row + column), load_wide(bias, column)))
                 node = parent[node]
                 faded = times(load_wide(powers, depth[node] * width + q), load_wide(h, node * width + q))
                 value = fma(times(fill_wide(coefficients[j]), product), faded, value)
@@ -99,8 +114,8 @@ def advance_lifted(h, a, row, component, parent, depth, coefficients, powers, wi
 
 @compiled
 def retreat_lifted(
-    adjoint, h, a, da, row, component, parent, depth, coefficients, powers, dcoefficients, dpowers, width,
-    tail, line,
+    adjoint, h, a, da, row, bias, component, parent, depth, coefficients, powers, dcoefficients, dpowers,
+    width, tail, line,
 ):  # fmt: skip
     """Adjoint of `advance_lifted`.
 
@@ -118,14 +133,16 @@ def retreat_lifted(
                 faded = times(load_wide(powers, depth[node] * width + q), load_wide(h, node * width + q))
                 rest = times(fill_wide(coefficients[j]), faded)
                 if j + 1 < terms:
-                    column = row + component[node] * width + q
-                    rest = fma(load_wide(a, column), load_wide(tail, (j + 1) * WIDE), rest)
+                    column = component[node] * width + q
+                    factor = add(load_wide(a, row + column), load_wide(bias, column))
+                    rest = fma(factor, load_wide(tail, (j + 1) * WIDE), rest)
                 store(tail, j * WIDE, rest)
             flow = load_wide(adjoint, s * width + q)
             for j in range(terms):
-                column = row + component[line[j]] * width + q
-                store(da, column, fma(flow, load_wide(tail, j * WIDE), load_wide(da, column)))
-                flow = times(flow, load_wide(a, column))
+                column = component[line[j]] * width + q
+                place = row + column
+                store(da, place, fma(flow, load_wide(tail, j * WIDE), load_wide(da, place)))
+                flow = times(flow, add(load_wide(a, place), load_wide(bias, column)))
                 node, power = line[j + 1] * width + q, depth[line[j + 1]] * width + q
                 scaled = times(fill_wide(coefficients[j]), flow)
                 slot = j * width + q
@@ -218,7 +235,7 @@ def block_bounds(r, index):
 
 @compiled
 def scan_block(
-    r, h, path, a, first, columns, steps, mask, low, component, parent, depth, runs, coefficients, powers,
+    r, h, path, a, first, bias, steps, mask, low, component, parent, depth, runs, coefficients, powers,
     change, base, out, position, output, count, sequences,
 ):  # fmt: skip
     """Run one block from state h, which becomes the state after it.
@@ -227,7 +244,7 @@ def scan_block(
     Its inner products are those from row `first` of `a` on. With `sequences` the levels go to `out`, those of
     the block's first step to `position`.
     """
-    size, width = h.shape[0], r.group_width
+    size, width, columns = h.shape[0], r.group_width, bias.shape[0]
     new = 0
     path[:size] = h
     base[:] = h
@@ -240,19 +257,42 @@ def scan_block(
         if r.has_mask and not mask[low + t]:
             path[new : new + size] = path[old : old + size]
         elif r.lifted:
-            advance_lifted(h, a, (first + t) * columns, component, parent, depth, coefficients, powers, width)
+            advance_lifted(
+                h, a, (first + t) * columns, bias, component, parent, depth, coefficients, powers, width
+            )
             path[new : new + size] = h
         else:
-            advance(path, old, new, change, base, a, (first + t) * columns, runs)
+            advance(path, old, new, change, base, a, (first + t) * columns, bias, runs)
         if sequences:
             row = position + t * r.levels * r.width
-            if r.joined:  # levels lie side by side here and there
-                write_output(path, new, out, row, 0, output[:1], r.levels * width, width)
-            else:
-                write_output(path, new, out, row, r.width, output, count, width)
+            write_output(path, new, out, row, r.width, output, count, width)
     if not r.lifted:
-        for q in range(width, size):
-            h[q] += change[q]
+        close_block(h, change, width)
+
+
+@compiled
+def scan_joined(r, h, a, first, bias, steps, change, base, out, position, initial):
+    """`scan_block` for one plain chain without mask: levels are written to `out` and read again there."""
+    width = r.group_width
+    stride = bias.shape[0]
+    for q in range(stride):
+        initial[q] = h[width + q]
+    base[:] = h
+    change[:] = 0
+    source, old = initial, 0
+    for i in range(steps):
+        t = steps - 1 - i if r.reverse else i
+        new = position + t * stride
+        advance_joined(source, old, out, new, change, base, a, (first + t) * stride, bias, width)
+        source, old = out, new
+    close_block(h, change, width)
+
+
+@compiled
+def close_block(h, change, width):
+    """Add what has changed since the block began."""
+    for q in range(width, h.shape[0]):
+        h[q] += change[q]
 
 
 @compiled
@@ -280,7 +320,7 @@ def forward(r, zero):
         start = group * width
         count = min(width, r.width - start)
         w = r.weight + group * r.features * columns * x.itemsize
-        bias = memory(r.bias + group * columns * x.itemsize, columns if r.has_bias else 0, zero)
+        bias = memory(r.bias + group * columns * x.itemsize, columns, zero)
         powers = memory(r.powers + group * r.power_size * 8, r.power_size if r.lifted else 0, wide)
         last = r.batch * (task % r.slices + 1) // r.slices
         for b in range(r.batch * (task % r.slices) // r.slices, last, r.together):
@@ -288,7 +328,7 @@ def forward(r, zero):
             for index in range(r.blocks):
                 steps, low = block_bounds(r, index)
                 low += b * r.length
-                project(r, load_block(r, x, mask, low, number * steps, rows), number * steps, w, bias, a)
+                project(r, load_block(r, x, mask, low, number * steps, rows), number * steps, w, a)
                 for k in range(number):
                     place = (b + k) * (r.states - 1) * r.width + start
                     if index == 0:
@@ -298,11 +338,14 @@ def forward(r, zero):
                         position = ((b + k) * r.blocks + index) * (r.states - 1) * r.width + start
                         write_state(h, kept, position, r.width, count, width)
                     here = low + k * r.length
-                    scan_block(
-                        r, h, path, a, k * steps, columns, steps, mask, here, component, parent, depth, runs,
-                        coefficients, powers, change, base, out, here * r.levels * r.width + start, output,
-                        count, r.sequences,
-                    )  # fmt: skip
+                    position = here * r.levels * r.width + start
+                    if r.joined:
+                        scan_joined(r, h, a, k * steps, bias, steps, change, base, out, position, path)
+                    else:
+                        scan_block(
+                            r, h, path, a, k * steps, bias, steps, mask, here, component, parent, depth, runs,
+                            coefficients, powers, change, base, out, position, output, count, r.sequences,
+                        )  # fmt: skip
                     if index == r.blocks - 1:
                         write_state(h, final, place, r.width, count, width)
     if r.limit_threads:
@@ -311,29 +354,26 @@ def forward(r, zero):
 
 @compiled
 def retrace_block(
-    r, adjoint, path, a, da, first, columns, steps, mask, low, component, parent, depth, runs, coefficients,
+    r, adjoint, path, a, da, first, bias, steps, mask, low, component, parent, depth, runs, coefficients,
     powers, dcoefficients, dpowers, tail, line, dout, start, output, count,
 ):  # fmt: skip
     """Walk back through the block that `scan_block` left in `path`."""
-    size, width = adjoint.shape[0], r.group_width
+    size, width, columns = adjoint.shape[0], r.group_width, bias.shape[0]
     for i in range(steps - 1, -1, -1):
         t = steps - 1 - i if r.reverse else i
         if r.sequences:
             position = (low + t) * r.levels * r.width + start
-            if r.joined:
-                read_gradient(adjoint, dout, position, 0, output[:1], r.levels * width, width)
-            else:
-                read_gradient(adjoint, dout, position, r.width, output, count, width)
+            read_gradient(adjoint, dout, position, r.width, output, count, width)
         if r.has_mask and not mask[low + t]:
             continue
         row = (first + t) * columns
         if r.lifted:
             retreat_lifted(
-                adjoint, path[i * size : (i + 1) * size], a, da, row, component, parent, depth, coefficients,
-                powers, dcoefficients, dpowers, width, tail, line,
+                adjoint, path[i * size : (i + 1) * size], a, da, row, bias, component, parent, depth,
+                coefficients, powers, dcoefficients, dpowers, width, tail, line,
             )  # fmt: skip
         else:
-            retreat(adjoint, path, i * size, a, da, row, runs)
+            retreat(adjoint, path, i * size, a, da, row, bias, runs)
 
 
 @compiled
@@ -366,7 +406,7 @@ def backward(r, zero):
         start = group * width
         count = min(width, r.width - start)
         w = r.weight + group * r.features * columns * x.itemsize
-        bias = memory(r.bias + group * columns * x.itemsize, columns if r.has_bias else 0, zero)
+        bias = memory(r.bias + group * columns * x.itemsize, columns, zero)
         powers = memory(r.powers + group * r.power_size * 8, r.power_size if r.lifted else 0, wide)
         dx = r.dx + group * r.batch * r.length * r.features * x.itemsize
         dw = r.dweight + task * r.features * columns * x.itemsize
@@ -381,7 +421,7 @@ def backward(r, zero):
                 low += b * r.length
                 total = number * steps
                 address = load_block(r, x, mask, low, total, rows)
-                project(r, address, total, w, bias, a)
+                project(r, address, total, w, a)
                 da[: total * columns] = 0
                 for k in range(number):
                     place = (b + k) * (r.states - 1) * r.width + start
@@ -392,13 +432,13 @@ def backward(r, zero):
                     h[:width] = 1
                     here = low + k * r.length
                     scan_block(
-                        r, h, path, a, k * steps, columns, steps, mask, here, component, parent, depth, runs,
+                        r, h, path, a, k * steps, bias, steps, mask, here, component, parent, depth, runs,
                         coefficients, powers, change, base, dout, 0, output, count, False,
                     )  # fmt: skip
                     retrace_block(
-                        r, adjoint, path, a, da, k * steps, columns, steps, mask, here, component, parent,
-                        depth, runs, coefficients, powers, dcoefficients, dpowers, tail, line, dout, start,
-                        output, count,
+                        r, adjoint, path, a, da, k * steps, bias, steps, mask, here, component, parent, depth,
+                        runs, coefficients, powers, dcoefficients, dpowers, tail, line, dout, start, output,
+                        count,
                     )  # fmt: skip
                     if index == 0:
                         write_state(adjoint, dstate, place, r.width, count, width)

@@ -15,6 +15,7 @@ from seq2tens.ops.chains import Chains
 
 LANES = 16  # functionals are padded to whole vectors of the kernels
 _CACHE = 32 * 1024  # bytes for four float32 vectors of states: old and new values, base and change
+_EMPTY = dict.fromkeys(CALL.names or (), 0)
 _NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 
 
@@ -34,8 +35,9 @@ class Plan(NamedTuple):
 
 
 def steps_per_block(inputs: Inputs) -> int:
-    """Steps per matrix product: as many as keep the states of a block within a core's cache."""
-    return 64 if len(inputs.component) * inputs.weight.shape[2] <= 2048 else 32
+    """Steps per matrix product: as many as keep its result well within a core's cache."""
+    components, _, width = inputs.weight.shape
+    return max(32, min(256, 40960 // (components * width) // 32 * 32))
 
 
 @lru_cache(maxsize=1024)
@@ -62,7 +64,7 @@ class Call:
         shapes = (tuple(inputs.x.shape), tuple(inputs.weight.shape))
         self.plan = make_plan(*shapes, len(inputs.component) + 1, steps_per_block(inputs))
         self.chains = _chain_arrays(inputs.chains, self.plan.group_width)
-        self.fields: dict[str, int] = dict.fromkeys(CALL.names or (), 0)
+        self.fields: dict[str, int] = dict(_EMPTY)
         self.arrays: list[Any] = []
         self._set_sizes(lifted)
         self._set_inputs()
@@ -97,8 +99,15 @@ class Call:
             kept_size=batch * blocks * states * width if inputs.keep else 0,
             has_bias=inputs.bias is not None, has_mask=inputs.mask is not None,
             lifted=lifted or not plain, reverse=inputs.reverse, sequences=inputs.return_sequences,
-            keep=inputs.keep, joined=plan.group_width == width and levels == states,
+            keep=inputs.keep, joined=self._is_joined(plain and not lifted),
         )  # fmt: skip
+
+    def _is_joined(self, plain: bool) -> bool:
+        """Whether states are all output, in the order of the components, and lie there as in the scan."""
+        inputs = self.inputs
+        chain = inputs.output == inputs.component and len(inputs.output) == inputs.weight.shape[0]
+        whole = self.plan.group_width == inputs.weight.shape[2] and inputs.mask is None
+        return plain and chain and whole and inputs.return_sequences
 
     def _scratch_size(self, states: int, features: int, components: int) -> int:
         """Bytes that a thread needs: block-wise products and states, their adjoints, single states."""
@@ -114,8 +123,9 @@ class Call:
             weight=self._grouped(inputs.weight.numpy().transpose(1, 0, 2), dtype, 0.0),
             coefficients=inputs.coefficients.numpy().astype(np.float64),
         )
-        if inputs.bias is not None:
-            self.set(bias=self._grouped(inputs.bias.numpy(), dtype, 0.0))
+        groups, columns = self.plan.groups, self.plan.group_width * inputs.weight.shape[0]
+        bias = np.zeros((groups, columns), dtype)
+        self.set(bias=bias if inputs.bias is None else self._grouped(inputs.bias.numpy(), dtype, 0.0))
         if inputs.powers is not None:
             self.set(powers=self._grouped(inputs.powers.numpy(), np.float64, 1.0))
         elif self.fields["lifted"]:

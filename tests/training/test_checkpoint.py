@@ -1,0 +1,168 @@
+import pytest
+import torch
+
+from seq2tens.training import Callback, Checkpoints, Cosine, NonFiniteLoss, OneCycle, Plateau, fit
+from seq2tens.training.checkpoint import Saved, decode, encode
+from training.problems import Script, Scripted, accuracy, order_task, recipe, same_weights, train
+
+RECIPES = {
+    "plateau": recipe(schedule=Plateau(patience=1), patience=3),
+    "one cycle": recipe(schedule=OneCycle(), optimizer="adamw", weight_decay=0.01, keep_best=False),
+    "cosine, average": recipe(schedule=Cosine(), average=0.9, clip_norm=0.5, class_weights=True),
+    "balanced": recipe(sampling="balanced", label_smoothing=0.1, monitor="validation_accuracy", mode="max"),
+}
+VALIDATION = {"validation": order_task(20, seed=1), "metrics": {"accuracy": accuracy}}
+
+
+class Stop(Callback):
+    """Ends the run in an epoch, as a crash would: that epoch is not saved."""
+
+    def __init__(self, at):
+        self.at = at
+
+    def epoch(self, row, model):
+        if row["epoch"] == self.at:
+            raise KeyboardInterrupt
+
+
+def every_epoch(folder):
+    return Checkpoints(folder, seconds=0)
+
+
+def without_time(result):
+    return [{k: v for k, v in row.items() if k != "seconds"} for row in result.history]
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_stopped_in_every_epoch_ends_the_same(name, tmp_path):
+    how = RECIPES[name]
+    expected, whole = train(how, **VALIDATION)
+    for at in range(1, how.epochs + 1):
+        with pytest.raises(KeyboardInterrupt):
+            train(how, checkpoint=every_epoch(tmp_path), callbacks=[Stop(at)], **VALIDATION)
+    model, result = train(how, checkpoint=every_epoch(tmp_path), **VALIDATION)
+    assert same_weights(model, expected)
+    assert without_time(result) == without_time(whole)
+    assert (result.best_epoch, result.stopped) == (whole.best_epoch, whole.stopped)
+
+
+def test_a_finished_run_is_not_trained_again(tmp_path):
+    first, a = train(recipe(), checkpoint=tmp_path)
+    again, b = train(recipe(), checkpoint=tmp_path, callbacks=[Stop(1), Stop(4)])
+    assert same_weights(first, again)
+    assert a == b
+
+
+def test_two_generations_and_nothing_else(tmp_path):
+    train(recipe(), checkpoint=every_epoch(tmp_path))
+    assert [p.name for p in sorted(tmp_path.iterdir())] == [
+        "epoch-000003.safetensors",
+        "epoch-000004.safetensors",
+    ]
+
+
+def test_saves_as_often_as_asked(tmp_path):
+    train(recipe(), checkpoint=Checkpoints(tmp_path, seconds=1e6))
+    assert [p.name for p in tmp_path.iterdir()] == ["epoch-000004.safetensors"]
+
+
+DAMAGE = {
+    "truncated": lambda content: content[: len(content) // 2],
+    "empty": lambda content: b"",
+    "one bit": lambda content: content[:-9] + bytes([content[-9] ^ 1]) + content[-8:],
+    "header": lambda content: content[:40] + b"#" + content[41:],
+    "document": lambda content: content.replace(b"train_loss", b"train_lass", 1),
+    "noise": lambda content: bytes(range(256)) * 4,
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_a_damaged_file_falls_back_to_the_one_before(kind, tmp_path):
+    expected, _ = train(recipe())
+    train(recipe(), checkpoint=every_epoch(tmp_path))
+    newest = tmp_path / "epoch-000004.safetensors"
+    newest.write_bytes(DAMAGE[kind](newest.read_bytes()))
+    seen = []
+
+    class Spy(Callback):
+        def start(self, history):
+            seen.append(len(history))
+
+    with pytest.warns(RuntimeWarning, match="epoch-000004.safetensors is damaged"):
+        model, _ = train(recipe(), checkpoint=every_epoch(tmp_path), callbacks=[Spy()])
+    assert seen == [3]
+    assert same_weights(model, expected)
+    assert newest.with_suffix(".damaged").exists()
+
+
+def test_all_damaged_starts_over(tmp_path):
+    expected, _ = train(recipe(), checkpoint=every_epoch(tmp_path))
+    for path in tmp_path.iterdir():
+        path.write_bytes(b"")
+    with pytest.warns(RuntimeWarning, match="is damaged") as warned:
+        model, _ = train(recipe(), checkpoint=every_epoch(tmp_path))
+    assert len(warned) == 2
+    assert same_weights(model, expected)
+
+
+def test_an_unfinished_file_is_not_looked_at(tmp_path):
+    (tmp_path / "writing.tmp").write_bytes(b"half of a chec")
+    assert Checkpoints(tmp_path).read() is None
+    train(recipe(epochs=1), checkpoint=tmp_path)
+    assert not (tmp_path / "writing.tmp").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"learning_rate": 1.0}, "its recipe.learning_rate is 0.01, this run's is 1.0; use another folder"),
+        ({"schedule": Cosine()}, "its recipe.schedule.floor is None, this run's is 0.0"),
+    ],
+)
+def test_another_recipe_is_refused(change, message, tmp_path):
+    train(recipe(), checkpoint=tmp_path)
+    with pytest.raises(ValueError, match=message):
+        train(recipe(**change), checkpoint=tmp_path)
+
+
+def test_another_seed_is_refused(tmp_path):
+    train(recipe(), checkpoint=tmp_path)
+    with pytest.raises(ValueError, match="its seed is 0, this run's is 1"):
+        train(recipe(), checkpoint=tmp_path, seed=1)
+
+
+def test_nothing_saved_is_lost_by_a_loss_that_is_not_finite(tmp_path):
+    def run(losses):
+        script = Script(losses)
+        return fit(
+            Scripted(),
+            Script.loss,
+            script,
+            recipe=recipe(),
+            seed=0,
+            checkpoint=every_epoch(tmp_path),
+            progress="silent",
+        )
+
+    with pytest.raises(NonFiniteLoss, match="epoch 3"):
+        run([4, 3, float("nan")])
+    assert [p.stem for p in Checkpoints(tmp_path).generations()] == ["epoch-000002", "epoch-000001"]
+    assert [row["train_loss"] for row in run([2, 1]).history] == [4, 3, 2, 1]
+
+
+def test_the_file_holds_tensors_and_json_only(tmp_path):
+    train(recipe(schedule=Plateau(patience=1)), checkpoint=tmp_path)
+    content = (tmp_path / "epoch-000004.safetensors").read_bytes()
+    saved = decode(content)
+    assert {name.split("/")[0] for name in saved.tensors} == {"model", "best", "optimizer"}
+    assert saved.document["epoch"] == len(saved.document["history"]) == 4
+    assert saved.document["run"]["recipe"] == recipe(schedule=Plateau(patience=1)).to_dict()
+    assert {"seq2tens", "torch", "lightning-fabric"} == set(saved.document["versions"])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.bool])
+def test_encoding_keeps_every_type(dtype):
+    tensors = {"a": torch.arange(6).reshape(2, 3).to(dtype), "b": torch.ones((), dtype=dtype)}
+    again = decode(encode(Saved(tensors, {"x": 0.1})))
+    assert again.document == {"x": 0.1}
+    assert all(torch.equal(tensors[k], again.tensors[k]) and tensors[k].dtype == dtype for k in tensors)
