@@ -18,7 +18,7 @@ import torch
 from benchmarks.registry import Case, Work
 
 SECONDS = 1.0  # per contender and case, at least
-REPEATS = 5  # at least
+REPEATS = 4  # at least
 
 
 def measure(case: Case, seconds: float = SECONDS) -> dict:
@@ -42,9 +42,9 @@ def measure(case: Case, seconds: float = SECONDS) -> dict:
 
 
 def _calls_per_repeat(work: Work) -> int:
-    """Enough calls for a millisecond; the first ones also compile and warm up."""
+    """Enough calls for five milliseconds, as in a loop over batches; the first ones compile and warm up."""
     work()
-    return max(1, int(1e-3 / max(_time(work, 1), 1e-7)))
+    return max(1, int(5e-3 / max(_time(work, 3), 1e-7)))
 
 
 def _time(work: Work, calls: int) -> float:

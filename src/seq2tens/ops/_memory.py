@@ -1,29 +1,65 @@
-"""Large pages for large results: fresh memory otherwise costs a fault for every 4 KiB written."""
+"""Memory for large results, used again once a result is gone.
+
+Fresh memory costs a page fault for every 4 KiB written, which can take longer than a whole layer. So large
+results come from blocks with large pages, and up to 256 MiB of blocks are kept for the next call.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import math
 import mmap
 import sys
-from functools import lru_cache
+import weakref
+from collections import deque
 from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor
 
-_WORTH_IT = 2**25  # bytes; smaller blocks are recycled by the allocator
+_WORTH_IT = 2**21  # bytes; smaller blocks are recycled well by the allocator
+_KEPT = 2**28
+_LARGE_PAGE = 2**21
+_ADVICE = getattr(mmap, "MADV_HUGEPAGE", None) if sys.platform == "linux" else None
+_free: deque[mmap.mmap] = deque()
 
 
-def use_large_pages(tensor: Tensor) -> None:
-    """Ask the system for large pages behind a fresh tensor: a hint, which changes nothing if not taken."""
-    size = tensor.numel() * tensor.element_size()
-    if size < _WORTH_IT or sys.platform != "linux":
-        return
-    address = -(-tensor.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE
-    _madvise()(address, (tensor.data_ptr() + size - address) & -mmap.PAGESIZE, mmap.MADV_HUGEPAGE)
+def empty(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    """An uninitialised CPU tensor; its memory comes back to us when its last user lets go of it."""
+    like = torch.empty(0, dtype=dtype)
+    size = math.prod(shape) * like.element_size()
+    if size < _WORTH_IT or torch.are_deterministic_algorithms_enabled():  # which may want to see NaN in it
+        return torch.empty(shape, dtype=dtype)
+    block = _take(size)
+    memory: Any = (ctypes.c_char * len(block)).from_buffer(block)
+    weakref.finalize(memory, _give_back, block).atexit = False
+    start = -ctypes.addressof(memory) % _LARGE_PAGE
+    array = np.frombuffer(memory, like.numpy().dtype, math.prod(shape), start)
+    return torch.from_numpy(array).view(shape)
 
 
-@lru_cache(maxsize=1)
-def _madvise() -> Any:
-    function = ctypes.CDLL(None).madvise
-    function.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    return function
+def _take(size: int) -> mmap.mmap:
+    """A free block that fits and is not much too large, or a new one."""
+    for _ in range(len(_free)):
+        try:
+            block = _free.popleft()
+        except IndexError:  # another thread was faster
+            break
+        if size + _LARGE_PAGE <= len(block) <= 2 * size + _LARGE_PAGE:
+            return block
+        _free.append(block)
+    block = mmap.mmap(-1, size + _LARGE_PAGE)
+    if _ADVICE is not None:
+        block.madvise(_ADVICE)
+    return block
+
+
+def _give_back(block: mmap.mmap) -> None:
+    """Keep the block unless that is too much; the oldest go first."""
+    _free.append(block)
+    while sum(map(len, list(_free))) > _KEPT:
+        try:
+            _free.popleft()
+        except IndexError:
+            return

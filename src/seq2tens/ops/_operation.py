@@ -53,12 +53,18 @@ class Inputs(NamedTuple):
         """The chains as one hashable value."""
         return Chains(tuple(self.component), tuple(self.parent), tuple(self.output))
 
-    def empty_results(self, blocks: int, kept_dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
-        """Memory for the levels, the final state, and a kept state for each of the blocks of steps."""
+    def empty_results(
+        self, blocks: int, kept_dtype: torch.dtype, new: Any = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Memory for the levels, the final state, and a kept state for each of the blocks of steps.
+
+        The levels come from `new(shape, dtype)` where it is given.
+        """
         (batch, length, _), width = self.x.shape, self.weight.shape[2]
         states = len(self.component)
+        shape = (batch, length if self.return_sequences else 0, len(self.output), width)
         return (
-            self.x.new_empty(batch, length if self.return_sequences else 0, len(self.output), width),
+            self.x.new_empty(shape) if new is None else new(shape, self.x.dtype),
             self.x.new_empty(batch, states, width),
             self.x.new_empty(batch, blocks if self.keep else 0, states, width, dtype=kept_dtype),
         )

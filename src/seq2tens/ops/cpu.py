@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from seq2tens._checks import in_func_transform
-from seq2tens.ops._memory import use_large_pages
+from seq2tens.ops._memory import empty
 from seq2tens.ops._operation import BACKWARD_SCHEMA, FORWARD_SCHEMA, Inputs, call, register_derivatives
 from seq2tens.ops._tasks import Call, steps_per_block
 from seq2tens.ops._threads import launch
@@ -49,11 +49,10 @@ def _compute(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
     """Levels along time, final state, and the state before every block of steps."""
     inputs = Inputs(*arguments)
     call = Call(inputs, lifted=False)
-    out, final, kept = results = _empty_results(inputs)
-    use_large_pages(out)
+    out, final, kept = _empty_results(inputs, empty)
     call.set(state=inputs.state.contiguous(), out=out, final=final, kept=kept)
     _run("forward", call)
-    return results
+    return out, final, kept
 
 
 _register = torch.library.custom_op(
@@ -67,8 +66,8 @@ def _(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
     return _empty_results(Inputs(*arguments))
 
 
-def _empty_results(inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
-    return inputs.empty_results(-(-inputs.x.shape[1] // steps_per_block(inputs)), torch.float64)
+def _empty_results(inputs: Inputs, new: Any = None) -> tuple[Tensor, Tensor, Tensor]:
+    return inputs.empty_results(-(-inputs.x.shape[1] // steps_per_block(inputs)), torch.float64, new)
 
 
 @torch.library.custom_op(
@@ -80,7 +79,7 @@ def _backward(
     """Derivatives by x, weight, bias, coefficients (0 unless asked for), powers and state."""
     inputs = Inputs(*arguments)
     call = Call(inputs, lifted=by_coefficients)
-    dx = inputs.x.new_empty(call.plan.groups, *inputs.x.shape)
+    dx = empty((call.plan.groups, *inputs.x.shape), inputs.x.dtype)
     dstate = inputs.x.new_empty(inputs.state.shape)
     call.set(out=dout.contiguous(), final=dfinal.contiguous(), kept=kept.contiguous(), dx=dx, state=dstate)
     call.new_sums()

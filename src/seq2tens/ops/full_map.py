@@ -16,7 +16,7 @@ from torch.autograd import forward_ad
 
 from seq2tens._checks import in_func_transform
 from seq2tens.ops import full_map_reference
-from seq2tens.ops._memory import use_large_pages
+from seq2tens.ops._memory import empty
 from seq2tens.ops._operation import is_unobserved
 from seq2tens.ops._threads import launch
 
@@ -73,8 +73,7 @@ def _compute(
 ) -> tuple[Tensor, Tensor]:
     """The coordinates of Φ, and the lower levels of the state before every block of steps."""
     plan = _make_plan(tuple(x.shape), order, sequences, increments)
-    out, kept = results = _empty_results(x, plan, sequences, keep)
-    use_large_pages(out)
+    out, kept = results = _empty_results(x, plan, sequences, keep, empty)
     _run("forward", plan, x, coefficients, (order, sequences, increments), out=out, kept=kept)
     return results
 
@@ -96,11 +95,13 @@ def _(
     return _empty_results(x, _plan(x.shape, order, sequences, increments), sequences, keep)
 
 
-def _empty_results(x: Tensor, plan: Plan, sequences: bool, keep: bool) -> tuple[Tensor, Tensor]:
+def _empty_results(
+    x: Tensor, plan: Plan, sequences: bool, keep: bool, new: Any = None
+) -> tuple[Tensor, Tensor]:
     shape = (x.shape[0], plan.length, plan.size) if sequences else (x.shape[0], plan.size)
     blocks = -(-plan.length // _BLOCK) if keep else 0
     kept = x.new_empty(plan.groups, blocks, plan.lower * plan.lanes, dtype=torch.float64)
-    return x.new_empty(shape), kept
+    return (x.new_empty(shape) if new is None else new(shape, x.dtype)), kept
 
 
 @torch.library.custom_op(

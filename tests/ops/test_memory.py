@@ -1,0 +1,42 @@
+import gc
+
+import torch
+
+from seq2tens.ops import _memory
+
+
+def test_large_results_share_memory_in_turn_and_never_at_once():
+    shape = (2**20,)
+    first = _memory.empty(shape, torch.float32)
+    address = first.data_ptr()
+    view = first[10:20]
+    del first
+    gc.collect()
+    second = _memory.empty(shape, torch.float32)
+    assert second.data_ptr() != address  # a view still holds the first
+    del view
+    gc.collect()
+    third = _memory.empty(shape, torch.float32)
+    assert third.data_ptr() == address
+
+
+def test_what_is_kept_is_bounded():
+    tensors = [_memory.empty((2**22,), torch.float64) for _ in range(12)]
+    assert len({t.data_ptr() for t in tensors}) == 12
+    for number, tensor in enumerate(tensors):
+        tensor.fill_(number)
+    assert all(bool((t == number).all()) for number, t in enumerate(tensors))
+    del tensors, tensor
+    gc.collect()
+    assert sum(map(len, _memory._free)) <= _memory._KEPT
+
+
+def test_small_ones_and_deterministic_mode_are_torchs():
+    kept = len(_memory._free)
+    assert _memory.empty((10,), torch.float32).shape == (10,)
+    torch.use_deterministic_algorithms(True)
+    try:
+        assert _memory.empty((2**21,), torch.float32).isnan().all()
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert len(_memory._free) == kept
