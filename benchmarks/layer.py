@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor, nn
@@ -106,9 +106,20 @@ def forward_pass() -> Iterator[Case]:
                     "fused": forward(ls2t(order, weights, "cpu"), *size),
                     "reference": forward(ls2t(order, weights, "reference"), *size),
                 }
-                if order == 2 and weights == "recursive":
-                    contenders |= peers(length, forward)
                 yield Case("forward_pass", f"L={length} M={order} {weights}", "fused", contenders)
+
+
+@suite
+def forward_peers() -> Iterator[Case]:
+    """Order 2, recursive, against other layers of width 64, one at a time: they flush each other's caches."""
+    for length in (32, 64, 128, 256, 512, 1024):
+        yield from _pairs("forward_peers", length, forward)
+
+
+def _pairs(suite_name: str, length: int, measure: Callable[..., Prepare]) -> Iterator[Case]:
+    fused = measure(ls2t(2, "recursive", "cpu"), BATCH, length, FEATURES)
+    for name, peer in peers(length, measure).items():
+        yield Case(suite_name, f"L={length} {name}", "fused", {"fused": fused, "other layer": peer})
 
 
 @suite
@@ -127,6 +138,13 @@ def training() -> Iterator[Case]:
                 yield Case(
                     "training", f"L={length} M={order} {weights}", "fused", contenders, memory=order == 10
                 )
+
+
+@suite
+def training_peers() -> Iterator[Case]:
+    """The same as `forward_peers`, forward and backward."""
+    for length in (256, 1024):
+        yield from _pairs("training_peers", length, training_step)
 
 
 @suite

@@ -8,7 +8,7 @@ _SIZES = (
     "batch length features components states levels width group_width slices tasks block blocks together "
     "lift_order run_count power_size out_size state_size kept_size scratch_size"
 )
-_SWITCHES = "has_bias has_mask lifted reverse sequences keep joined"
+_SWITCHES = "has_bias has_mask lifted reverse sequences keep joined shared"
 _INPUTS = "x weight bias coefficients powers mask state out final kept component parent depth runs output"
 _GRADIENTS = "dx dweight dbias dcoefficients dpowers"
 _THREADS = "scratch threads thread thread_number gemm limit_threads"

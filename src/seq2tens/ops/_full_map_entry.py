@@ -14,7 +14,7 @@ from numba import carray, types
 
 from seq2tens.ops._blas import limit_threads, pointer, thread_number
 from seq2tens.ops._full_map_kernels import backward, backward_long, forward, forward_long
-from seq2tens.ops._full_map_steps import NUMBER, compiled
+from seq2tens.ops._full_map_steps import compiled
 from seq2tens.ops.full_map import CALL
 
 callback = numba.cfunc(types.void(types.CPointer(numba.from_dtype(CALL))), cache=True)
@@ -47,7 +47,7 @@ def run_forward(r: Any, like: Any) -> None:
     out = array(r.out, (r.batch, r.rows, r.size), like)
     kept = array(r.kept, (r.groups, r.blocks, r.lower * r.lanes), 0.0)
     thread = thread_number(r.thread_number) if r.thread_number else r.thread
-    scratch, at = piece(r.scratch + thread * NUMBER * r.room, (r.numbers,), 0.0)
+    scratch, at = piece(r.scratch + thread * r.scratch_size, (r.numbers,), 0.0)
     narrow, at = piece(at, (r.block * r.dim,), like)
     h, at = piece(at, (r.block, r.last), like)
     sums = array(at, (r.dim * r.last,), like)
@@ -74,7 +74,7 @@ def run_backward(r: Any, like: Any) -> None:
     dx = array(r.dx, (r.batch, r.points, r.dim), like)
     dc = array(r.dc, (r.groups, r.learn), 0.0)
     thread = thread_number(r.thread_number) if r.thread_number else r.thread
-    scratch, at = piece(r.scratch + thread * NUMBER * r.room, (r.numbers,), 0.0)
+    scratch, at = piece(r.scratch + thread * r.scratch_size, (r.numbers,), 0.0)
     narrow, at = piece(at, (r.block * r.dim,), like)
     h, at = piece(at, (r.block, r.last), like)
     dh, at = piece(at, (r.block, r.last), like)

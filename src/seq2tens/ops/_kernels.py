@@ -83,15 +83,19 @@ def advance_joined(source, old, out, new, change, base, a, row, bias, width):
 
 
 @compiled
-def retreat(adjoint, path, here, a, da, row, bias, runs):
-    """Adjoint of `advance`; the state before the step is path[here:]. Children are read before parents."""
+def retreat(adjoint, path, here, a, da, row, bias, runs, shared):
+    """Adjoint of `advance`; the state before the step is path[here:]. Children are read before parents.
+
+    Where several states share a component, their parts are added to what `da` holds.
+    """
     for r in range(runs.shape[0]):
         state, parent, column = runs[r, 0], runs[r, 1], runs[r, 2]
         for q in range(0, runs[r, 3], WIDE):
             flow = load_wide(adjoint, state + q)
             factor = add(load_wide(a, row + column + q), load_wide(bias, column + q))
             place = row + column + q
-            store(da, place, fma(flow, load_wide(path, here + parent + q), load_wide(da, place)))
+            part = times(flow, load_wide(path, here + parent + q))
+            store(da, place, add(part, load_wide(da, place)) if shared else part)
             store(adjoint, parent + q, fma(flow, factor, load_wide(adjoint, parent + q)))
 
 
@@ -373,7 +377,7 @@ def retrace_block(
                 coefficients, powers, dcoefficients, dpowers, width, tail, line,
             )  # fmt: skip
         else:
-            retreat(adjoint, path, i * size, a, da, row, bias, runs)
+            retreat(adjoint, path, i * size, a, da, row, bias, runs, r.shared)
 
 
 @compiled
@@ -422,7 +426,8 @@ def backward(r, zero):
                 total = number * steps
                 address = load_block(r, x, mask, low, total, rows)
                 project(r, address, total, w, a)
-                da[: total * columns] = 0
+                if r.shared or r.lifted or r.has_mask:
+                    da[: total * columns] = 0
                 for k in range(number):
                     place = (b + k) * (r.states - 1) * r.width + start
                     if index == r.blocks - 1:
@@ -448,8 +453,8 @@ def backward(r, zero):
                      one, dw, columns)  # fmt: skip
                 if r.has_bias:
                     for t in range(total):
-                        for q in range(columns):
-                            dbias[q] += da[t * columns + q]
+                        for q in range(0, columns, WIDE):
+                            store(dbias, q, add(load_wide(dbias, q), load_wide(da, t * columns + q)))
     if r.limit_threads:
         limit_threads(r.limit_threads, before)
 

@@ -22,21 +22,24 @@ _WORTH_IT = 2**21  # bytes; smaller blocks are recycled well by the allocator
 _KEPT = 2**28
 _LARGE_PAGE = 2**21
 _ADVICE = getattr(mmap, "MADV_HUGEPAGE", None) if sys.platform == "linux" else None
+_NUMBERS: dict[torch.dtype, tuple[int, Any]] = {
+    torch.float32: (4, np.dtype(np.float32)),
+    torch.float64: (8, np.dtype(np.float64)),
+}
 _free: deque[mmap.mmap] = deque()
 
 
 def empty(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
     """An uninitialised CPU tensor; its memory comes back to us when its last user lets go of it."""
-    like = torch.empty(0, dtype=dtype)
-    size = math.prod(shape) * like.element_size()
+    count, (width, number) = math.prod(shape), _NUMBERS[dtype]
+    size = count * width
     if size < _WORTH_IT or torch.are_deterministic_algorithms_enabled():  # which may want to see NaN in it
         return torch.empty(shape, dtype=dtype)
     block = _take(size)
     memory: Any = (ctypes.c_char * len(block)).from_buffer(block)
     weakref.finalize(memory, _give_back, block).atexit = False
     start = -ctypes.addressof(memory) % _LARGE_PAGE
-    array = np.frombuffer(memory, like.numpy().dtype, math.prod(shape), start)
-    return torch.from_numpy(array).view(shape)
+    return torch.from_numpy(np.frombuffer(memory, number, count, start)).view(shape)
 
 
 def _take(size: int) -> mmap.mmap:

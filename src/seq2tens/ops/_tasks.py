@@ -78,11 +78,6 @@ class Call:
             self.arrays.append(value)
             self.fields[name] = value.data_ptr() if isinstance(value, Tensor) else value.ctypes.data
 
-    @property
-    def record(self) -> np.ndarray:
-        """What the kernels read."""
-        return np.array(list(self.fields.values()), np.int64).view(CALL)
-
     def _set_sizes(self, lifted: bool) -> None:
         inputs, plan = self.inputs, self.plan
         (batch, length, features), (components, _, width) = inputs.x.shape, inputs.weight.shape
@@ -99,7 +94,7 @@ class Call:
             kept_size=batch * blocks * states * width if inputs.keep else 0,
             has_bias=inputs.bias is not None, has_mask=inputs.mask is not None,
             lifted=lifted or not plain, reverse=inputs.reverse, sequences=inputs.return_sequences,
-            keep=inputs.keep, joined=self._is_joined(plain and not lifted),
+            keep=inputs.keep, joined=self._is_joined(plain and not lifted), shared=states > components,
         )  # fmt: skip
 
     def _is_joined(self, plain: bool) -> bool:

@@ -31,21 +31,22 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def launch(address: int, call: np.ndarray, tasks: int) -> None:
-    """Call the C function at `address` on the record `call` from as many threads as torch may use.
+def launch(address: int, fields: dict[str, int], record: np.dtype, tasks: int) -> None:
+    """Call the C function at `address` on a record of these fields from as many threads as torch may use.
 
     Thread i does tasks i, i + threads, …; what a task computes must not depend on who runs it.
     """
     threads = 1 if _forked else min(torch.get_num_threads(), tasks)
-    call["threads"], call["thread"] = threads, 0
-    if "scratch_size" in (call.dtype.names or ()):
-        call["scratch"] = _scratch(threads * int(call["scratch_size"][0]))
+    fields["threads"], fields["scratch"] = threads, _scratch(threads * fields["scratch_size"])
+    parallel, number = openmp() if threads > 1 else (None, 0)
+    fields["thread_number"] = number
+    call = np.array(list(fields.values()), np.int64)
     if threads == 1:
-        return _Entry(address)(call.ctypes.data)
-    parallel, call["thread_number"] = openmp()
-    if parallel is None:
-        return _run_in_pool(_Entry(address), call, threads)
-    return parallel(address, call.ctypes.data, threads, 0)
+        _Entry(address)(call.ctypes.data)
+    elif parallel is None:
+        _run_in_pool(_Entry(address), call.view(record), threads)
+    else:
+        parallel(address, call.ctypes.data, threads, 0)
 
 
 _kept = threading.local()

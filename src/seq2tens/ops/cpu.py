@@ -6,12 +6,14 @@ imported, with numba, on the first call.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from seq2tens._checks import in_func_transform
+from seq2tens.ops._calls import CALL
 from seq2tens.ops._memory import empty
 from seq2tens.ops._operation import BACKWARD_SCHEMA, FORWARD_SCHEMA, Inputs, call, register_derivatives
 from seq2tens.ops._tasks import Call, steps_per_block
@@ -98,10 +100,18 @@ register_derivatives(_forward, _backward)
 
 
 def _run(name: str, call: Call) -> None:
+    gemm, limit_threads, entry = _code(name, call.inputs.x.dtype)
+    call.fields["gemm"], call.fields["limit_threads"] = gemm, limit_threads
+    launch(entry, call.fields, CALL, call.plan.tasks)
+
+
+@lru_cache(maxsize=4)
+def _code(name: str, dtype: torch.dtype) -> tuple[int, int, int]:
+    """Addresses of the matrix product, of the switch for its threads, and of the kernel."""
     from seq2tens.ops._blas import addresses
     from seq2tens.ops._kernels import entry
 
     single, double, limit_threads = addresses()
-    is_single = call.inputs.x.dtype == torch.float32
-    call.set(gemm=single if is_single else double, limit_threads=limit_threads)
-    launch(entry(f"{name}{32 if is_single else 64}").address, call.record, call.plan.tasks)
+    if dtype == torch.float32:
+        return single, limit_threads, entry(f"{name}32").address
+    return double, limit_threads, entry(f"{name}64").address

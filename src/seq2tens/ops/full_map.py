@@ -27,7 +27,7 @@ _MOST_TASKS = 16
 _WORTH_A_TASK = 200_000  # multiplications, some 40 µs
 
 _SIZES = "batch points dim order lift_order size lower last learn rows"
-_SHARES = "lanes groups tasks block blocks numbers room"
+_SHARES = "lanes groups tasks block blocks numbers scratch_size"
 _SWITCHES = "long sequences increments"
 _ARRAYS = "x coefficients starts words out kept dx dc scratch"
 _THREADS = "threads thread thread_number gemm limit_threads"
@@ -205,21 +205,19 @@ def _run(name: str, plan: Plan, x: Tensor, coefficients: Tensor, options: tuple,
     starts, words = _tables(dim, order)
     single, double, limit_threads = addresses() if plan.long else (0, 0, 0)
     numbers, room = _room(plan, dim, order, name == "backward")
-    scratch = torch.empty(room * min(torch.get_num_threads(), plan.tasks), dtype=torch.float64)
-    arrays.update(x=x.contiguous(), coefficients=coefficients.double().contiguous(), scratch=scratch)
+    arrays.update(x=x.contiguous(), coefficients=coefficients.double().contiguous())
     fields = {
         "batch": batch, "points": points, "dim": dim, "order": order, "lift_order": len(coefficients),
         "size": plan.size, "lower": plan.lower, "last": dim ** (order - 1), "lanes": plan.lanes,
         "groups": plan.groups, "tasks": plan.tasks, "rows": plan.length if sequences else 1, "block": _BLOCK,
         "blocks": arrays["kept"].shape[1], "learn": arrays["dc"].shape[1] if "dc" in arrays else 0,
-        "numbers": numbers, "room": room, "long": plan.long,
+        "numbers": numbers, "scratch_size": 8 * room, "long": plan.long,
         "sequences": sequences, "increments": increments, "starts": starts.ctypes.data,
         "words": words.ctypes.data, "gemm": single if x.dtype == torch.float32 else double,
         "limit_threads": limit_threads, **{key: array.data_ptr() for key, array in arrays.items()},
     }  # fmt: skip
-    record = np.array([fields.get(field, 0) for field in _FIELDS], np.int64).view(CALL)
     kernel = entry(f"{name}{32 if x.dtype == torch.float32 else 64}")
-    launch(kernel.address, record, plan.tasks)
+    launch(kernel.address, {field: int(fields.get(field, 0)) for field in _FIELDS}, CALL, plan.tasks)
 
 
 def _room(plan: Plan, dim: int, order: int, backward: bool) -> tuple[int, int]:
