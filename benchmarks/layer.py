@@ -133,8 +133,6 @@ def training() -> Iterator[Case]:
                     "fused": training_step(ls2t(order, weights, "cpu"), *size),
                     "reference": training_step(ls2t(order, weights, "reference"), *size),
                 }
-                if order == 2 and weights == "recursive":
-                    contenders |= peers(length, training_step)
                 yield Case(
                     "training", f"L={length} M={order} {weights}", "fused", contenders, memory=order == 10
                 )

@@ -16,6 +16,7 @@ from pathlib import Path
 import torch
 
 from benchmarks.registry import Case, Work
+from seq2tens.ops import _memory
 
 SECONDS = 1.0  # per contender and case, at least
 REPEATS = 4  # at least
@@ -59,6 +60,7 @@ def _time(work: Work, calls: int) -> float:
 
 def peak_bytes(work: Work) -> int:
     """Memory that one call needs beyond what stood before it, outputs included (Linux only)."""
+    _memory._KEPT = 0  # else the outputs of the first call would stand before it
     work()  # compile and load first
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
@@ -108,7 +110,7 @@ def summary(results: list[dict]) -> str:
 
 
 def run(cases: list[Case], out: Path, seconds: float) -> None:
-    """Measure, print as it goes, and write one JSON file."""
+    """Measure, print as it goes, and put the suites measured into one JSON file, in place of older ones."""
     results = []
     for case in cases:
         results.append(measure(case, seconds))
@@ -120,6 +122,9 @@ def run(cases: list[Case], out: Path, seconds: float) -> None:
         "threads": torch.get_num_threads(),
         "python": platform.python_version(),
     }
+    measured = {result["suite"] for result in results}
+    old = json.loads(out.read_text())["results"] if out.exists() else []
+    results = [result for result in old if result["suite"] not in measured] + results
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps({"machine": machine, "results": results}, indent=1))
     print(f"written to {out}")

@@ -1,7 +1,8 @@
 """Memory for large results, used again once a result is gone.
 
 Fresh memory costs a page fault for every 4 KiB written, which can take longer than a whole layer. So large
-results come from blocks with large pages, and up to 256 MiB of blocks are kept for the next call.
+results come from blocks with large pages, and blocks are kept for the next call, up to a sixteenth of the
+machine's memory.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import math
 import mmap
+import os
 import sys
 import weakref
 from collections import deque
@@ -19,7 +21,7 @@ import torch
 from torch import Tensor
 
 _WORTH_IT = 2**21  # bytes; smaller blocks are recycled well by the allocator
-_KEPT = 2**28
+_KEPT = os.sysconf("SC_PHYS_PAGES") * mmap.PAGESIZE // 16 if hasattr(os, "sysconf") else 2**28
 _LARGE_PAGE = 2**21
 _ADVICE = getattr(mmap, "MADV_HUGEPAGE", None) if sys.platform == "linux" else None
 _NUMBERS: dict[torch.dtype, tuple[int, Any]] = {

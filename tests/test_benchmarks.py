@@ -1,0 +1,47 @@
+"""The benchmarks run, and what the documentation shows is what they wrote. No test asserts a time."""
+
+import json
+from pathlib import Path
+
+from benchmarks import report, run
+from benchmarks.registry import SUITES, Case, cases
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_every_suite_yields_cases_whose_peer_takes_part():
+    found = cases([])
+    assert {case.suite for case in found} == set(SUITES)
+    assert len({(case.suite, case.name) for case in found}) == len(found)
+    assert all(case.peer in case.contenders for case in found)
+
+
+def test_a_case_is_measured_and_reported(tmp_path):
+    work = lambda: lambda: sum(range(1000))  # noqa: E731
+    case = Case("suite", "case", "one", {"one": work, "two": work})
+    run.run([case], tmp_path / "results.json", seconds=0.01)
+    other = Case("other", "case", "one", {"one": work})
+    run.run([other], tmp_path / "results.json", seconds=0.01)  # adds to the file
+    data = json.loads((tmp_path / "results.json").read_text())
+    rows = data["results"][0]["contenders"]
+    assert rows["one"]["ratio"] == 1
+    assert rows["two"]["min"] > 0
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{report.START}\nold\n{report.END}\nafter\n")
+    report.write(tmp_path / "results.json", page)
+    text = page.read_text()
+    assert "| case |" in text
+    assert "old" not in text
+    assert text.startswith("before")
+    assert text.endswith("after\n")
+
+
+def test_peak_memory_sees_an_allocation(monkeypatch):
+    monkeypatch.setattr(run._memory, "_KEPT", run._memory._KEPT)  # put back afterwards
+    size = 200 * 2**20
+    assert 0.9 * size < run.peak_bytes(lambda: bytearray(size)) < 1.2 * size
+
+
+def test_the_documentation_shows_the_results_on_file():
+    results = json.loads((ROOT / "benchmarks" / "results.json").read_text())
+    assert report.tables(results) in (ROOT / "docs" / "performance.md").read_text()
