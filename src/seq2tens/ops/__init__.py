@@ -58,21 +58,23 @@ def _choose(
 ) -> Callable[..., tuple[Tensor, Tensor]]:
     """The implementation for these tensors; a backend asked for by name runs or raises."""
     choice("backend", backend, (None, "auto", "reference", "cpu", "triton"))
-    given = [t for t in tensors if t is not None]
-    if backend in (None, "auto"):
-        fused = _FUSED["triton" if given[0].device.type == "cuda" else "cpu"]
-        unfit = fused.why_not(*given) or _is_small(given[0], given[1], len(chains.component))
-        return reference.ls2t if unfit else fused.ls2t
-    if backend == "reference":
+    x, weight, *_ = tensors
+    assert x is not None
+    assert weight is not None
+    automatic = backend in (None, "auto")
+    if backend == "reference" or (automatic and _is_small(x, weight, len(chains.component))):
         return reference.ls2t
-    reason = _FUSED[backend].why_not(*given)
-    if reason:
+    name = ("triton" if x.device.type == "cuda" else "cpu") if automatic else backend
+    reason = _FUSED[str(name)].why_not(*(t for t in tensors if t is not None))
+    if reason and not automatic:
         raise RuntimeError(f"`backend` {backend!r} cannot run here: {reason}")
-    return _FUSED[backend].ls2t
+    return reference.ls2t if reason else _FUSED[str(name)].ls2t
 
 
 def _is_small(x: Tensor, weight: Tensor, states: int) -> bool:
-    """Whether the cost of a fused call, about that of three states in the reference, outweighs its speed."""
+    """Whether the cost of a fused call, measured in states of the reference, outweighs its speed."""
     if torch.compiler.is_compiling():
         return False
-    return states + x.shape[0] * x.shape[1] * weight.shape[2] * states / 8192 < 3
+    differentiated = torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad)
+    cost = 4.5 if differentiated else 1.5
+    return states < cost and states + x.shape[0] * x.shape[1] * weight.shape[2] * states / 8192 < cost
