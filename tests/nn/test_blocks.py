@@ -79,24 +79,6 @@ def test_depth_and_shapes(x):
         DeepLS2T(2, unknown=1)
 
 
-@pytest.mark.data
-def test_the_authors_deep_network_in_eval_mode(reference):
-    values = {k: torch.from_numpy(v) for k, v in reference("net_DeepLS2TNet.npz").items() if k != "names"}
-    model = DeepLS2T(3, 5, 2).double().eval()
-    with torch.no_grad():
-        for i, block in enumerate(model.blocks):
-            kernel = values[f"w{2 * i}"]
-            if i:  # they flatten (functional, level), we flatten (level, functional)
-                kernel = kernel.reshape(2, 5, 2, 5).transpose(1, 2).reshape(2, 10, 5)
-            block.ls2t.weight.copy_(kernel)
-            block.ls2t.bias.copy_(values[f"w{2 * i + 1}"])
-            block.norm.running_mean.copy_(values[f"w{4 + 2 * i}"])
-            block.norm.running_var.copy_(values[f"w{5 + 2 * i}"])
-        y = model(values["x"].double())
-    theirs = values["out_eval"].double().reshape(4, 5, 2).transpose(1, 2).flatten(1)
-    assert_close(y, theirs, rtol=1e-4, atol=1e-4)  # theirs is float32
-
-
 def test_path_modules(x):
     assert_close(Difference()(x), difference(x))
     assert TimeEmbedding("centred")(x).shape == (3, 6, 3)
