@@ -18,7 +18,7 @@ format: .venv/.dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: .venv/.dev
+bench: .venv/.bench
 	$(BIN)/python -m benchmarks run
 
 docs: .venv/.docs

@@ -10,9 +10,10 @@ from torch.testing import assert_close
 
 import contracts
 from contracts import EXACT, problem
+from seq2tens import ops
 from seq2tens.functional import ls2t
 from seq2tens.nn import LS2T
-from seq2tens.ops import make_chains
+from seq2tens.ops import Chains, make_chains
 
 
 class TestCPU(contracts.FastPathContract):
@@ -62,6 +63,33 @@ def test_vmap_and_hessian_with_the_automatic_choice():
     flat = lambda w: ls2t(x, w, order=2, return_sequences=False).square().sum()  # noqa: E731
     hessian = torch.func.hessian(flat)(layer.weight.detach())
     assert_close(hessian, torch.autograd.functional.hessian(flat, layer.weight.detach()), **EXACT)
+
+
+@pytest.mark.parametrize(
+    "chains",
+    [
+        Chains((0, 1), (-1, -1), (0, 1)),  # two words of one letter, which look like one chain
+        Chains((0, 0), (-1, 0), (0, 1)),  # a letter twice, and one that no word uses
+        Chains((0, 2), (-1, 0), (0, 1)),  # a letter in between that no word uses
+        Chains((2, 0, 1, 1), (-1, 0, 0, 2), (1, 3, 0)),  # a tree, levels in any order
+    ],
+)
+def test_any_set_of_chains(chains):
+    x, weight, bias, _ = tensors(3, batch=3, time=80, features=4, width=16)
+    components = max(2, max(chains.component) + 1)
+    results = []
+    for backend in ("reference", "cpu"):
+        leaves = [
+            x,
+            weight[:components].detach().requires_grad_(),
+            bias[:components].detach().requires_grad_(),
+        ]
+        y, final = ops.ls2t(leaves[0] / 9, *leaves[1:], chains=chains, backend=backend)
+        weights = torch.linspace(-1, 1, y.numel()).double().reshape(y.shape)
+        grads = torch.autograd.grad((y * weights).sum() + final.square().sum(), leaves)
+        results.append([y, final, *grads])
+    for a, b in zip(*results, strict=True):
+        assert_close(b, a, **EXACT)
 
 
 def test_forced_backend_says_why_it_cannot_run():

@@ -48,7 +48,7 @@ def advance_joined(source, old, out, new, change, base, a, row, bias, width):
 def retreat(adjoint, path, here, a, da, row, bias, runs, shared):
     """Adjoint of `advance`; the state before the step is path[here:]. Children are read before parents.
 
-    Where several states share a component, their parts are added to what `da` holds.
+    Unless every component has one state of its own, parts are added to what `da` holds.
     """
     for r in range(runs.shape[0]):
         state, parent, column = runs[r, 0], runs[r, 1], runs[r, 2]

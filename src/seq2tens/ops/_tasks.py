@@ -94,13 +94,15 @@ class Call:
             kept_size=batch * blocks * states * width if inputs.keep else 0,
             has_bias=inputs.bias is not None, has_mask=inputs.mask is not None,
             lifted=lifted or not plain, reverse=inputs.reverse, sequences=inputs.return_sequences,
-            keep=inputs.keep, joined=self._is_joined(plain and not lifted), shared=states > components,
+            keep=inputs.keep, joined=self._is_joined(plain and not lifted),
+            shared=sorted(inputs.component) != list(range(components)),
         )  # fmt: skip
 
     def _is_joined(self, plain: bool) -> bool:
-        """Whether states are all output, in the order of the components, and lie there as in the scan."""
+        """Whether there is one chain, whose states are the output and lie there as in the scan."""
         inputs = self.inputs
-        chain = inputs.output == inputs.component and len(inputs.output) == inputs.weight.shape[0]
+        levels = range(inputs.weight.shape[0])
+        chain = inputs.chains == Chains(tuple(levels), tuple(m - 1 for m in levels), tuple(levels))
         whole = self.plan.group_width == inputs.weight.shape[2] and inputs.mask is None
         return plain and chain and whole and inputs.return_sequences
 
