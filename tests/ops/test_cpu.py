@@ -92,6 +92,50 @@ def test_any_set_of_chains(chains):
         assert_close(b, a, **EXACT)
 
 
+@pytest.mark.parametrize("order", [1, 2, 3, 5])
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize(
+    "sizes", [(5, 600, 32), (1, 600, 32), (3, 40, 64), (20, 9, 16), (2, 300, 80), (1, 1, 16)]
+)
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 2e-4)])
+def test_one_chain_in_whole_vectors(sizes, masked, order, dtype, tolerance):
+    """Its states are the output: scanned in place a level at a time, and read again by the backward pass."""
+    (batch, time, width), generator = sizes, torch.Generator().manual_seed(0)
+    draw = lambda *shape: torch.randn(*shape, generator=generator).to(dtype)  # noqa: E731
+    leaves = [
+        draw(batch, time, 7) / 20,
+        draw(order, 7, width) / 3,
+        draw(order, width) / 50,
+        draw(batch, order, width),
+    ]
+    mask = torch.rand(batch, time, generator=generator) < 0.7 if masked else None
+    dout, dfinal = draw(batch, time, order, width), draw(batch, order, width)
+    results = []
+    for backend in ("reference", "cpu"):
+        x, weight, bias, state = leaves = [t.detach().requires_grad_() for t in leaves]
+        y, final = ls2t(
+            x, weight, bias, order=order, mask=mask, state=state, return_state=True, backend=backend
+        )
+        grads = torch.autograd.grad([y, final], leaves, [dout, dfinal])
+        results.append([y.detach(), final.detach(), *grads])
+    for expected, found in zip(*results, strict=True):
+        assert float((found - expected).abs().max()) <= tolerance * float(expected.abs().max())
+
+
+@pytest.mark.slow
+def test_results_that_no_cache_holds():
+    """Large outputs are written past the caches: in groups of functionals, or from rows elsewhere."""
+    generator = torch.Generator().manual_seed(0)
+    for batch, time, width in [(1, 70_000, 32), (4, 70_000, 64)]:
+        x = torch.randn(batch, time, 2, generator=generator) / 1000
+        weight = torch.randn(2, 2, width, generator=generator)
+        whole = ls2t(x, weight, order=2, backend="cpu")
+        ends = [
+            ls2t(x[:, :n], weight, order=2, return_sequences=False, backend="cpu") for n in (1, 999, time)
+        ]
+        assert_close(whole[:, [0, 998, time - 1]], torch.stack(ends, 1), rtol=1e-5, atol=1e-6)
+
+
 def test_forced_backend_says_why_it_cannot_run():
     x, weight, *_ = tensors()
     run = lambda row: ls2t(row[None], weight, order=3, backend="cpu")  # noqa: E731

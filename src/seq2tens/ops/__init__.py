@@ -15,7 +15,13 @@ from seq2tens.ops.chains import Chains, make_chains
 Backend = Literal["auto", "reference", "cpu", "triton"]
 _FUSED: dict[str, Any] = {"cpu": cpu, "triton": triton}
 
-__all__ = ["Backend", "Chains", "accumulation_dtype", "ls2t", "make_chains"]
+__all__ = ["Backend", "Chains", "accumulation_dtype", "backends", "ls2t", "make_chains"]
+
+
+def backends() -> dict[str, str | None]:
+    """The backends, and why one cannot run on this machine; None if it can."""
+    gpu = torch.empty(0, device="cuda" if torch.cuda.is_available() else "cpu")
+    return {"reference": None, "cpu": cpu.why_not(torch.empty(0)), "triton": triton.why_not(gpu)}
 
 
 def accumulation_dtype(*tensors: Tensor) -> torch.dtype:

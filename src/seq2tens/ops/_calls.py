@@ -10,7 +10,8 @@ _SIZES = (
 )
 _SWITCHES = "has_bias has_mask lifted reverse sequences keep joined shared"
 _INPUTS = "x weight bias coefficients powers mask state out final kept component parent depth runs output"
-_GRADIENTS = "dx dweight dbias dcoefficients dpowers"
+_GRADIENTS = "path dx dweight dbias dcoefficients dpowers"
 _THREADS = "scratch threads thread thread_number gemm limit_threads"
 FIELDS = " ".join((_SIZES, _SWITCHES, _INPUTS, _GRADIENTS, _THREADS)).split()
 CALL = np.dtype([(name, np.int64) for name in FIELDS])
+AT = {name: position for position, name in enumerate(FIELDS)}

@@ -23,20 +23,16 @@ import numpy as np
 from numba import carray, types
 
 from seq2tens.ops._blas import gemm, limit_threads, pointer, thread_number
+from seq2tens.ops._blocks import add_rows, retrace_block, retrace_joined, scan_block, scan_joined
 from seq2tens.ops._calls import CALL
-from seq2tens.ops._lanes import WIDE, add, load_wide, store
-from seq2tens.ops._steps import (
-    advance,
-    advance_joined,
-    advance_lifted,
-    compiled,
-    read_gradient,
-    read_state,
-    retreat,
-    retreat_lifted,
-    write_output,
-    write_state,
-)
+from seq2tens.ops._lanes import WIDE, fence
+from seq2tens.ops._levels import write_rows
+from seq2tens.ops._steps import compiled, read_state, write_state
+
+# Results of more bytes than these will not be found in a cache again. They are written past the caches, which
+# need not be filled first; matrix products cannot do so, and are written in place up to a larger size.
+LARGE = 16 * 2**20
+LARGE_IN_PLACE = 128 * 2**20
 
 callback = numba.cfunc(types.void(types.CPointer(numba.from_dtype(CALL))), cache=True)
 
@@ -55,11 +51,11 @@ def carve(cursor, count, like):
 
 
 @compiled
-def project(r, x_address, steps, w, a):
-    """Inner products of a block of steps with every vector, a row of `a` per step; the bias comes later."""
+def project(r, x_address, steps, w, a, first):
+    """Inner products of a block of steps with every vector, in rows of `a`; the bias comes later."""
     columns = r.components * r.group_width
     gemm(r.gemm, 0, 0, steps, columns, r.features, x_address, r.features, w, columns, a.dtype.type(0),
-         a.ctypes.data, columns)  # fmt: skip
+         a.ctypes.data + first * columns * a.itemsize, columns)  # fmt: skip
 
 
 @compiled
@@ -68,8 +64,13 @@ def load_block(r, x, mask, low, steps, rows):
     if not r.has_mask:
         return x.ctypes.data + low * r.features * x.itemsize
     for t in range(steps):
-        for k in range(r.features):
-            rows[t * r.features + k] = x[(low + t) * r.features + k] if mask[low + t] else 0
+        here, there = t * r.features, (low + t) * r.features
+        if mask[low + t]:
+            for k in range(r.features):
+                rows[here + k] = x[there + k]
+        else:
+            for k in range(r.features):
+                rows[here + k] = 0
     return rows.ctypes.data
 
 
@@ -94,68 +95,6 @@ def block_bounds(r, index):
 
 
 @compiled
-def scan_block(
-    r, h, path, a, first, bias, steps, mask, low, component, parent, depth, runs, coefficients, powers,
-    change, base, out, position, output, count, sequences,
-):  # fmt: skip
-    """Run one block from state h, which becomes the state after it.
-
-    The state after i steps goes to row i of `path`, modulo its number of rows: two are enough to go forwards.
-    Its inner products are those from row `first` of `a` on. With `sequences` the levels go to `out`, those of
-    the block's first step to `position`.
-    """
-    size, width, columns = h.shape[0], r.group_width, bias.shape[0]
-    new = 0
-    path[:size] = h
-    base[:] = h
-    change[:] = 0
-    for i in range(steps):
-        t = steps - 1 - i if r.reverse else i
-        old, new = new, new + size
-        if new == path.shape[0]:
-            new = 0
-        if r.has_mask and not mask[low + t]:
-            path[new : new + size] = path[old : old + size]
-        elif r.lifted:
-            advance_lifted(
-                h, a, (first + t) * columns, bias, component, parent, depth, coefficients, powers, width
-            )
-            path[new : new + size] = h
-        else:
-            advance(path, old, new, change, base, a, (first + t) * columns, bias, runs)
-        if sequences:
-            row = position + t * r.levels * r.width
-            write_output(path, new, out, row, r.width, output, count, width)
-    if not r.lifted:
-        close_block(h, change, width)
-
-
-@compiled
-def scan_joined(r, h, a, first, bias, steps, change, base, out, position, initial):
-    """`scan_block` for one plain chain without mask: levels are written to `out` and read again there."""
-    width = r.group_width
-    stride = bias.shape[0]
-    for q in range(stride):
-        initial[q] = h[width + q]
-    base[:] = h
-    change[:] = 0
-    source, old = initial, 0
-    for i in range(steps):
-        t = steps - 1 - i if r.reverse else i
-        new = position + t * stride
-        advance_joined(source, old, out, new, change, base, a, (first + t) * stride, bias, width)
-        source, old = out, new
-    close_block(h, change, width)
-
-
-@compiled
-def close_block(h, change, width):
-    """Add what has changed since the block began."""
-    for q in range(width, h.shape[0]):
-        h[q] += change[q]
-
-
-@compiled
 def forward(r, zero):
     """All tasks of this thread; `zero` is of the input's dtype."""
     columns, width, wide = r.components * r.group_width, r.group_width, np.float64(0)
@@ -174,6 +113,9 @@ def forward(r, zero):
     base, cursor = carve(cursor, size, zero)
     change, cursor = carve(cursor, size, zero)
     path[:] = 1
+    # One chain's states replace its inner products, so these may go where the states will stand.
+    in_place = r.joined and width == r.width and r.out_size * out.itemsize <= LARGE_IN_PLACE
+    past_caches = r.out_size * out.itemsize > LARGE
     before = limit_threads(r.limit_threads, 1) if r.limit_threads else 0
     for task in range(thread, r.tasks, r.threads):
         group = task // r.slices
@@ -188,7 +130,9 @@ def forward(r, zero):
             for index in range(r.blocks):
                 steps, low = block_bounds(r, index)
                 low += b * r.length
-                project(r, load_block(r, x, mask, low, number * steps, rows), number * steps, w, a)
+                address = load_block(r, x, mask, low, number * steps, rows)
+                target, first = (out, low) if in_place else (a, 0)
+                project(r, address, number * steps, w, target, first)
                 for k in range(number):
                     place = (b + k) * (r.states - 1) * r.width + start
                     if index == 0:
@@ -200,7 +144,10 @@ def forward(r, zero):
                     here = low + k * r.length
                     position = here * r.levels * r.width + start
                     if r.joined:
-                        scan_joined(r, h, a, k * steps, bias, steps, change, base, out, position, path)
+                        row = first + k * steps
+                        scan_joined(r, h, target, row, bias, steps, mask, here, change, base, path)
+                        if not in_place:
+                            write_rows(a, row, out, position, r.width, steps, r.levels, width, past_caches)
                     else:
                         scan_block(
                             r, h, path, a, k * steps, bias, steps, mask, here, component, parent, depth, runs,
@@ -208,32 +155,9 @@ def forward(r, zero):
                         )  # fmt: skip
                     if index == r.blocks - 1:
                         write_state(h, final, place, r.width, count, width)
+    fence()
     if r.limit_threads:
         limit_threads(r.limit_threads, before)
-
-
-@compiled
-def retrace_block(
-    r, adjoint, path, a, da, first, bias, steps, mask, low, component, parent, depth, runs, coefficients,
-    powers, dcoefficients, dpowers, tail, line, dout, start, output, count,
-):  # fmt: skip
-    """Walk back through the block that `scan_block` left in `path`."""
-    size, width, columns = adjoint.shape[0], r.group_width, bias.shape[0]
-    for i in range(steps - 1, -1, -1):
-        t = steps - 1 - i if r.reverse else i
-        if r.sequences:
-            position = (low + t) * r.levels * r.width + start
-            read_gradient(adjoint, dout, position, r.width, output, count, width)
-        if r.has_mask and not mask[low + t]:
-            continue
-        row = (first + t) * columns
-        if r.lifted:
-            retreat_lifted(
-                adjoint, path[i * size : (i + 1) * size], a, da, row, bias, component, parent, depth,
-                coefficients, powers, dcoefficients, dpowers, width, tail, line,
-            )  # fmt: skip
-        else:
-            retreat(adjoint, path, i * size, a, da, row, bias, runs, r.shared)
 
 
 @compiled
@@ -258,7 +182,10 @@ def backward(r, zero):
     adjoint, cursor = carve(cursor, size, wide)
     tail, cursor = carve(cursor, r.lift_order * WIDE, wide)
     line, cursor = carve(cursor, r.lift_order + 1, np.int64(0))
-    path[:] = 1
+    part, cursor = carve(cursor, columns, zero)
+    saved = memory(r.path, r.out_size if r.joined else 0, zero)
+    if not r.joined:
+        path[:] = 1
     before = limit_threads(r.limit_threads, 1) if r.limit_threads else 0
     one = x.dtype.type(1)
     for task in range(thread, r.tasks, r.threads):
@@ -281,7 +208,7 @@ def backward(r, zero):
                 low += b * r.length
                 total = number * steps
                 address = load_block(r, x, mask, low, total, rows)
-                project(r, address, total, w, a)
+                project(r, address, total, w, a, 0)
                 if r.shared or r.lifted or r.has_mask:
                     da[: total * columns] = 0
                 for k in range(number):
@@ -292,15 +219,23 @@ def backward(r, zero):
                     read_state(h, kept, position, r.width, count, width)
                     h[:width] = 1
                     here = low + k * r.length
-                    scan_block(
-                        r, h, path, a, k * steps, bias, steps, mask, here, component, parent, depth, runs,
-                        coefficients, powers, change, base, dout, 0, output, count, False,
-                    )  # fmt: skip
-                    retrace_block(
-                        r, adjoint, path, a, da, k * steps, bias, steps, mask, here, component, parent, depth,
-                        runs, coefficients, powers, dcoefficients, dpowers, tail, line, dout, start, output,
-                        count,
-                    )  # fmt: skip
+                    if r.joined:
+                        for q in range(columns):
+                            path[q] = h[width + q]
+                        retrace_joined(
+                            r, adjoint, saved, a, da, k * steps, bias, steps, mask, here, change, base, dout,
+                            here * r.levels * r.width + start, path, index == 0,
+                        )  # fmt: skip
+                    else:
+                        scan_block(
+                            r, h, path, a, k * steps, bias, steps, mask, here, component, parent, depth, runs,
+                            coefficients, powers, change, base, dout, 0, output, count, False,
+                        )  # fmt: skip
+                        retrace_block(
+                            r, adjoint, path, a, da, k * steps, bias, steps, mask, here, component, parent,
+                            depth, runs, coefficients, powers, dcoefficients, dpowers, tail, line, dout,
+                            start, output, count,
+                        )  # fmt: skip
                     if index == 0:
                         write_state(adjoint, dstate, place, r.width, count, width)
                 gemm(r.gemm, 0, 1, total, r.features, columns, da.ctypes.data, columns, w, columns, zero,
@@ -308,9 +243,7 @@ def backward(r, zero):
                 gemm(r.gemm, 1, 0, r.features, columns, total, address, r.features, da.ctypes.data, columns,
                      one, dw, columns)  # fmt: skip
                 if r.has_bias:
-                    for t in range(total):
-                        for q in range(0, columns, WIDE):
-                            store(dbias, q, add(load_wide(dbias, q), load_wide(da, t * columns + q)))
+                    add_rows(da, total, columns, part, dbias)
     if r.limit_threads:
         limit_threads(r.limit_threads, before)
 

@@ -87,6 +87,31 @@ def store(typingctx, array, position, value):
 
 
 @intrinsic
+def stream(typingctx, array, position, value):
+    """Write a native vector past the caches; its place is at a cache line. A `fence` has to follow."""
+
+    def codegen(context, builder, signature, args):
+        pointer, _ = _pointer(context, builder, signature.args[0], args[0], args[1], value.count)
+        instruction = builder.store(args[2], pointer, align=64)
+        once = builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)])
+        instruction.set_metadata("nontemporal", once)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, value), codegen
+
+
+@intrinsic
+def fence(typingctx):
+    """Let other threads see all that has been written."""
+
+    def codegen(context, builder, signature, args):
+        builder.fence("seq_cst")
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+@intrinsic
 def fill_wide(typingctx, value):
     """The same number in every lane of a wide vector."""
 

@@ -3,6 +3,9 @@
 A backend is a pair of custom operations. The forward one takes `Inputs` and returns the levels along time,
 the final state, and states kept for the backward one, which returns the first derivatives. Second
 derivatives are rare, so autograd takes them through the reference.
+
+The dispatcher and its autograd for custom operations cost as much as a small layer, so where nobody watches
+the same functions run without it.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ _INPUTS = (
 )
 FORWARD_SCHEMA = f"({_INPUTS}) -> (Tensor, Tensor, Tensor)"
 BACKWARD_SCHEMA = (
-    f"(Tensor dout, Tensor dfinal, Tensor kept, bool by_coefficients, {_INPUTS}) "
+    f"(Tensor dout, Tensor dfinal, Tensor kept, Tensor? levels, bool by_coefficients, {_INPUTS}) "
     "-> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)"
 )
 _TENSORS = 7  # the first inputs, differentiable all but one:
@@ -87,47 +90,88 @@ def is_unobserved(x: Tensor) -> bool:
     return not torch.compiler.is_compiling() and type(x) in _PLAIN and _get_current_dispatch_mode() is None
 
 
+class Pair(NamedTuple):
+    """The two operations of a backend, and the functions that they register."""
+
+    forward: Any
+    backward: Any
+    compute: Callable[..., tuple[Tensor, Tensor, Tensor]]
+    compute_backward: Callable[..., tuple[Tensor, ...]]
+    reads_levels: Callable[[Inputs], bool]  # whether the backward one wants the levels along time
+
+
 def call(
-    operation: Any,
-    compute: Callable[..., tuple[Tensor, Tensor, Tensor]],
-    tensors: tuple[Tensor | None, ...],
-    chains: Chains,
-    reverse: bool,
-    return_sequences: bool,
+    pair: Pair, tensors: tuple[Tensor | None, ...], chains: Chains, reverse: bool, return_sequences: bool
 ) -> tuple[Tensor, Tensor]:
-    """Run a forward operation, which does what `compute` does, on the arguments of `reference.ls2t`."""
+    """Run a forward operation on the arguments of `reference.ls2t`."""
     keep = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
-    run = compute if not keep and is_unobserved(tensors[0]) else operation  # type: ignore[arg-type]
-    output, final, _ = run(*tensors, *chains, reverse, return_sequences, keep)
-    return (output if return_sequences else final[:, list(chains.output)]), final
+    rest = (*chains, reverse, return_sequences, keep)
+    if not is_unobserved(tensors[0]):  # type: ignore[arg-type]
+        output, final, _ = pair.forward(*tensors, *rest)
+    elif keep:
+        output, final = _Unobserved.apply(pair, rest, *tensors)
+    else:
+        output, final, _ = pair.compute(*tensors, *rest)
+    if return_sequences:
+        return output, final
+    every_state = chains.output == tuple(range(len(chains.component)))
+    return (final.clone() if every_state else final[:, list(chains.output)]), final
 
 
-def register_derivatives(forward: Any, backward: Any) -> None:
+def register_derivatives(pair: Pair) -> None:
     """Tell autograd how the pair of operations belongs together."""
 
+    def setup(ctx: Any, inputs: tuple, output: tuple) -> None:
+        _save(ctx, pair, inputs[:_TENSORS], inputs[_TENSORS:], output)
+        ctx.mark_non_differentiable(output[2])
+
     def differentiate(ctx: Any, dout: Tensor, dfinal: Tensor, dkept: Tensor) -> tuple:
-        *tensors, kept = ctx.saved_tensors
-        by_coefficients = ctx.needs_input_grad[3]
-        found = backward(dout, dfinal, kept, by_coefficients, *tensors, *ctx.rest)
-        gradients = [*found[:_MASK], None, found[_MASK]]
-        gradients[3] = found[3] if by_coefficients else None
-        return (
-            *(None if t is None else g for t, g in zip(tensors, gradients, strict=True)),
-            *[None] * len(ctx.rest),
-        )
+        return _gradients(ctx, pair.backward, dout, dfinal)
 
-    forward.register_autograd(differentiate, setup_context=_setup)
-    backward.register_autograd(_differentiate_twice, setup_context=_setup_twice)
+    pair.forward.register_autograd(differentiate, setup_context=setup)
+    pair.backward.register_autograd(_differentiate_twice, setup_context=_setup_twice)
 
 
-def _setup(ctx: Any, inputs: tuple, output: tuple) -> None:
-    ctx.save_for_backward(*inputs[:_TENSORS], output[2])
-    ctx.rest = inputs[_TENSORS:]
-    ctx.mark_non_differentiable(output[2])
+class _Unobserved(torch.autograd.Function):
+    """A pair of operations under autograd, without the dispatcher."""
+
+    @staticmethod
+    def forward(ctx: Any, pair: Pair, rest: tuple, *tensors: Tensor | None) -> tuple[Tensor, Tensor]:
+        results = pair.compute(*tensors, *rest)
+        _save(ctx, pair, tensors, rest, results)
+        ctx.pair = pair
+        return results[:2]
+
+    @staticmethod
+    def backward(ctx: Any, dout: Tensor, dfinal: Tensor) -> tuple:
+        # with a graph of its own the backward pass is to be differentiated again
+        unobserved = not torch.is_grad_enabled() and is_unobserved(dout)
+        compute = ctx.pair.compute_backward if unobserved else ctx.pair.backward
+        return None, None, *_gradients(ctx, compute, dout, dfinal, before=2)[:_TENSORS]
+
+
+def _save(ctx: Any, pair: Pair, tensors: tuple, rest: tuple, results: tuple) -> None:
+    output, _, kept = results
+    levels = output if pair.reads_levels(Inputs(*tensors, *rest)) else None
+    ctx.save_for_backward(*tensors, kept, levels)
+    ctx.rest = rest
+
+
+def _gradients(ctx: Any, backward: Any, dout: Tensor, dfinal: Tensor, before: int = 0) -> tuple:
+    """Derivatives by all arguments; `before` of them stand before the operation's own."""
+    *tensors, kept, levels = ctx.saved_tensors
+    by_coefficients = ctx.needs_input_grad[before + 3]
+    found = backward(dout, dfinal, kept, levels, by_coefficients, *tensors, *ctx.rest)
+    gradients = [*found[:_MASK], None, found[_MASK]]
+    gradients[3] = found[3] if by_coefficients else None
+    return (
+        *(None if t is None else g for t, g in zip(tensors, gradients, strict=True)),
+        *[None] * len(ctx.rest),
+    )
 
 
 def _setup_twice(ctx: Any, inputs: tuple, output: tuple) -> None:
-    dout, dfinal, _, _, *rest = inputs
+    dout, dfinal, _, _, _, *rest = inputs
     ctx.save_for_backward(dout, dfinal, *rest[:_TENSORS])
     ctx.rest = rest[_TENSORS:]
 
@@ -143,7 +187,7 @@ def _differentiate_twice(ctx: Any, *incoming: Tensor) -> tuple:
         leaves = [t for t in saved if t is not None and t.requires_grad]
         second = iter(torch.autograd.grad(outputs, leaves, cotangents, allow_unused=True))
     dout, dfinal, *rest = (next(second) if t is not None and t.requires_grad else None for t in saved)
-    return dout, dfinal, None, None, *rest, *[None] * len(ctx.rest)
+    return dout, dfinal, None, None, None, *rest, *[None] * len(ctx.rest)
 
 
 def _reference_gradients(inputs: Inputs, dout: Tensor, dfinal: Tensor) -> list[Tensor | None]:

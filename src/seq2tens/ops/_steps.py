@@ -30,21 +30,6 @@ def advance(path, old, new, change, base, a, row, bias, runs):
 
 
 @compiled
-def advance_joined(source, old, out, new, change, base, a, row, bias, width):
-    """`advance` for one chain whose levels are the output: from source[old:] to out[new:], level 1 first."""
-    lanes = lanes_of(out)
-    for q in range(0, width, lanes):
-        moved = add(add(load(a, row + q), load(bias, q)), load(change, width + q))
-        store(change, width + q, moved)
-        store(out, new + q, add(load(base, width + q), moved))
-    for q in range(width, bias.shape[0], lanes):
-        factor = add(load(a, row + q), load(bias, q))
-        moved = fma(factor, load(source, old + q - width), load(change, width + q))
-        store(change, width + q, moved)
-        store(out, new + q, add(load(base, width + q), moved))
-
-
-@compiled
 def retreat(adjoint, path, here, a, da, row, bias, runs, shared):
     """Adjoint of `advance`; the state before the step is path[here:]. Children are read before parents.
 

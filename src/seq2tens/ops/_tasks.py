@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+from array import array
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from seq2tens.ops._calls import CALL
+from seq2tens.ops._calls import AT, FIELDS
 from seq2tens.ops._operation import Inputs
 from seq2tens.ops.chains import Chains
 
 LANES = 16  # functionals are padded to whole vectors of the kernels
 _CACHE = 32 * 1024  # bytes for four float32 vectors of states: old and new values, base and change
-_EMPTY = dict.fromkeys(CALL.names or (), 0)
-_NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 
 
 class Plan(NamedTuple):
@@ -34,19 +32,19 @@ class Plan(NamedTuple):
         return self.slices * self.groups
 
 
-def steps_per_block(inputs: Inputs) -> int:
+def steps_per_block(weight_shape: tuple[int, ...]) -> int:
     """Steps per matrix product: as many as keep its result well within a core's cache."""
-    components, _, width = inputs.weight.shape
+    components, _, width = weight_shape
     return max(32, min(256, 40960 // (components * width) // 32 * 32))
 
 
-@lru_cache(maxsize=1024)
-def make_plan(x_shape: tuple[int, ...], weight_shape: tuple[int, ...], states: int, block: int) -> Plan:
+def make_plan(x_shape: tuple[int, ...], weight_shape: tuple[int, ...], states: int) -> Plan:
     """As many slices of the batch as there is work for, and as many groups as their states fit the cache.
 
     A batch of one to three is cut by functionals too.
     """
     (batch, length, features), (components, _, width) = x_shape, weight_shape
+    block = steps_per_block(weight_shape)
     worth = batch * length * components * width * (features + 8) // 4_000_000  # about 50 µs each
     slices = max(1, min(batch, worth, 16))
     vectors = -(-width // LANES)
@@ -56,135 +54,157 @@ def make_plan(x_shape: tuple[int, ...], weight_shape: tuple[int, ...], states: i
     return Plan(slices, -(-vectors // per_group), per_group * LANES, block, together)
 
 
-class Call:
-    """One call to the kernels: the fields of its record, and the arrays whose addresses they hold."""
+class Key(NamedTuple):
+    """All of a call but the values of its tensors."""
 
-    def __init__(self, inputs: Inputs, lifted: bool) -> None:
+    x_shape: tuple[int, ...]
+    weight_shape: tuple[int, ...]
+    chains: Chains
+    lift_order: int
+    lifted: bool  # whether more is asked for than the plain recursion
+    has_bias: bool
+    has_mask: bool
+    reverse: bool
+    sequences: bool
+    keep: bool
+
+
+class Layout(NamedTuple):
+    """What calls with the same key share: the plan, and a record without the addresses of tensors."""
+
+    plan: Plan
+    record: array[int]
+    order: int
+    joined: bool
+    arrays: dict[str, Tensor]  # kept alive, the record knows where they are
+
+
+class Call:
+    """One call to the kernels: its record, and the tensors whose addresses stand in it."""
+
+    def __init__(self, inputs: Inputs, by_coefficients: bool = False) -> None:
         self.inputs = inputs
-        shapes = (tuple(inputs.x.shape), tuple(inputs.weight.shape))
-        self.plan = make_plan(*shapes, len(inputs.component) + 1, steps_per_block(inputs))
-        self.chains = _chain_arrays(inputs.chains, self.plan.group_width)
-        self.fields: dict[str, int] = dict(_EMPTY)
-        self.arrays: list[Any] = []
-        self._set_sizes(lifted)
+        plain = inputs.powers is None and inputs.coefficients.tolist() == [1.0]
+        self.lifted = by_coefficients or not plain
+        key = Key(
+            tuple(inputs.x.shape), tuple(inputs.weight.shape), inputs.chains, len(inputs.coefficients),
+            self.lifted, inputs.bias is not None, inputs.mask is not None,
+            inputs.reverse, inputs.return_sequences, inputs.keep,
+        )  # fmt: skip
+        self.layout = make_layout(key)
+        self.plan, self.record = self.layout.plan, self.layout.record[:]
+        self.tensors: list[Tensor] = []
         self._set_inputs()
 
-    def set(self, **values: int | np.ndarray | Tensor) -> None:
-        """Fill fields: numbers, or arrays and tensors for their addresses."""
-        for name, value in values.items():
-            if isinstance(value, int):
-                self.fields[name] = value
-                continue
-            self.arrays.append(value)
-            self.fields[name] = value.data_ptr() if isinstance(value, Tensor) else value.ctypes.data
-
-    def _set_sizes(self, lifted: bool) -> None:
-        inputs, plan = self.inputs, self.plan
-        (batch, length, features), (components, _, width) = inputs.x.shape, inputs.weight.shape
-        blocks, states, levels = -(-length // plan.block), len(inputs.component), len(inputs.output)
-        plain = inputs.powers is None and inputs.coefficients.tolist() == [1.0]
-        self.fields.update(
-            batch=batch, length=length, features=features, components=components, width=width,
-            states=states + 1, levels=levels, group_width=plan.group_width, slices=plan.slices,
-            tasks=plan.tasks, block=plan.block, blocks=blocks, together=plan.together,
-            scratch_size=self._scratch_size(states + 1, features, components),
-            lift_order=len(inputs.coefficients),
-            power_size=(self.chains.order + 1) * plan.group_width, state_size=batch * states * width,
-            out_size=batch * length * levels * width if inputs.return_sequences else 0,
-            kept_size=batch * blocks * states * width if inputs.keep else 0,
-            has_bias=inputs.bias is not None, has_mask=inputs.mask is not None,
-            lifted=lifted or not plain, reverse=inputs.reverse, sequences=inputs.return_sequences,
-            keep=inputs.keep, joined=self._is_joined(plain and not lifted),
-            shared=sorted(inputs.component) != list(range(components)),
-        )  # fmt: skip
-
-    def _is_joined(self, plain: bool) -> bool:
-        """Whether there is one chain, whose states are the output and lie there as in the scan."""
-        inputs = self.inputs
-        levels = range(inputs.weight.shape[0])
-        chain = inputs.chains == Chains(tuple(levels), tuple(m - 1 for m in levels), tuple(levels))
-        whole = self.plan.group_width == inputs.weight.shape[2] and inputs.mask is None
-        return plain and chain and whole and inputs.return_sequences
-
-    def _scratch_size(self, states: int, features: int, components: int) -> int:
-        """Bytes that a thread needs: block-wise products and states, their adjoints, single states."""
-        rows, width = self.plan.block + 1, self.plan.group_width
-        numbers = rows * (features + width * (2 * components + states)) + 6 * states * width
-        return 8 * (numbers + 10 * (len(self.inputs.coefficients) + 16)) + 16 * 64
+    def set(self, **tensors: Tensor) -> None:
+        """Write the addresses of tensors into the record."""
+        for name, tensor in tensors.items():
+            self.tensors.append(tensor)
+            self.record[AT[name]] = tensor.data_ptr()
 
     def _set_inputs(self) -> None:
-        inputs, dtype = self.inputs, _NUMPY[self.inputs.x.dtype]
-        self.fields.update(self.chains.addresses)
+        inputs, dtype = self.inputs, self.inputs.x.dtype
+        components, _, width = inputs.weight.shape
+        bias = inputs.x.new_zeros(components, width) if inputs.bias is None else inputs.bias
         self.set(
             x=inputs.x.contiguous(),
-            weight=self._grouped(inputs.weight.numpy().transpose(1, 0, 2), dtype, 0.0),
-            coefficients=inputs.coefficients.numpy().astype(np.float64),
+            weight=self._grouped(inputs.weight.transpose(0, 1), dtype, 0.0),
+            bias=self._grouped(bias, dtype, 0.0),
         )
-        groups, columns = self.plan.groups, self.plan.group_width * inputs.weight.shape[0]
-        bias = np.zeros((groups, columns), dtype)
-        self.set(bias=bias if inputs.bias is None else self._grouped(inputs.bias.numpy(), dtype, 0.0))
-        if inputs.powers is not None:
-            self.set(powers=self._grouped(inputs.powers.numpy(), np.float64, 1.0))
-        elif self.fields["lifted"]:
-            self.set(powers=np.ones(self.plan.groups * self.fields["power_size"]))
+        if self.lifted:
+            powers = inputs.powers
+            if powers is None:
+                powers = torch.ones(self.layout.order + 1, width)
+            self.set(
+                coefficients=inputs.coefficients.double(),
+                powers=self._grouped(powers, torch.float64, 1.0),
+            )
         if inputs.mask is not None:
             self.set(mask=inputs.mask.contiguous())
 
-    def _grouped(self, values: np.ndarray, dtype: Any, padding: float) -> np.ndarray:
+    def _grouped(self, values: Tensor, dtype: torch.dtype, padding: float) -> Tensor:
         """Functionals, the last axis, cut into groups and padded: group by group, each contiguous."""
         groups, width = self.plan.groups, self.plan.group_width
-        if groups * width > values.shape[-1]:
-            padded = np.full((*values.shape[:-1], groups * width), padding, dtype)
-            padded[..., : values.shape[-1]] = values
-            values = padded
+        missing = groups * width - values.shape[-1]
+        if missing > 0:
+            values = torch.nn.functional.pad(values, (0, missing), value=padding)
         if groups > 1:
-            values = np.moveaxis(values.reshape(*values.shape[:-1], groups, width), -2, 0)
-        return np.ascontiguousarray(values, dtype)
+            values = values.unflatten(-1, (groups, width)).movedim(-2, 0)
+        return values.to(dtype).contiguous()
 
     def new_sums(self) -> None:
         """Zeros for what is summed over sequences, a part for each task."""
-        (components, features, _), dtype = self.inputs.weight.shape, _NUMPY[self.inputs.x.dtype]
+        (components, features, _), x = self.inputs.weight.shape, self.inputs.x
         tasks, width = self.plan.tasks, self.plan.group_width
-        self.dweight = np.zeros((tasks, features, components, width), dtype)
-        self.dbias = np.zeros((tasks, components, width))
-        self.dcoefficients = np.zeros((tasks, len(self.inputs.coefficients), width))
-        self.dpowers = np.zeros((tasks, self.chains.order + 1, width))
-        self.set(
-            dweight=self.dweight, dbias=self.dbias, dcoefficients=self.dcoefficients, dpowers=self.dpowers
-        )
+        self.dweight = x.new_zeros(tasks, features, components, width)
+        self.dbias = x.new_zeros(tasks, components, width, dtype=torch.float64)
+        self.set(dweight=self.dweight, dbias=self.dbias)
+        if self.lifted:
+            rows = (len(self.inputs.coefficients), self.layout.order + 1)
+            self.dcoefficients, self.dpowers = (
+                x.new_zeros(tasks, n, width, dtype=torch.float64) for n in rows
+            )
+            self.set(dcoefficients=self.dcoefficients, dpowers=self.dpowers)
 
     def totals(self) -> tuple[Tensor, ...]:
         """Derivatives by weight, bias, coefficients and powers, summed in a fixed order."""
-        dweight = self._ungrouped(self.dweight).transpose(1, 0, 2)
-        found = (
-            dweight,
-            self._ungrouped(self.dbias),
-            self._ungrouped(self.dcoefficients).sum(-1),
-            self._ungrouped(self.dpowers),
-        )
-        return tuple(torch.from_numpy(np.ascontiguousarray(t)).to(self.inputs.x.dtype) for t in found)
+        dtype, x = self.inputs.x.dtype, self.inputs.x
+        weight = self._ungrouped(self.dweight).transpose(0, 1).contiguous()
+        bias = self._ungrouped(self.dbias).to(dtype)
+        if not self.lifted:
+            width = self.inputs.weight.shape[2]
+            return weight, bias, x.new_zeros(1), x.new_zeros(self.layout.order + 1, width)
+        coefficients = self._ungrouped(self.dcoefficients).sum(-1)
+        return weight, bias, coefficients.to(dtype), self._ungrouped(self.dpowers).to(dtype)
 
-    def _ungrouped(self, parts: np.ndarray) -> np.ndarray:
+    def _ungrouped(self, parts: Tensor) -> Tensor:
         """Sum over slices and put the groups side by side again."""
         groups, slices = self.plan.groups, self.plan.slices
-        joined = parts[0]
-        if slices * groups > 1:
-            parts = parts.reshape(groups, slices, *parts.shape[1:])
-            total = parts[:, 0]
-            for i in range(1, slices):
-                total += parts[:, i]
-            joined = np.moveaxis(total, 0, -2).reshape(*joined.shape[:-1], -1)
+        total = parts.unflatten(0, (groups, slices)).sum(1)
+        joined = total[0] if groups == 1 else total.movedim(0, -2).flatten(-2)
         return joined[..., : self.inputs.weight.shape[2]]
 
 
-class _ChainArrays(NamedTuple):
-    order: int
-    addresses: dict[str, int]
-    arrays: dict[str, np.ndarray]  # kept alive
+@lru_cache(maxsize=1024)
+def make_layout(key: Key) -> Layout:
+    """Sizes, switches and chains of a call."""
+    (batch, length, features), (components, _, width) = key.x_shape, key.weight_shape
+    plan = make_plan(key.x_shape, key.weight_shape, len(key.chains.component) + 1)
+    blocks, states, levels = -(-length // plan.block), len(key.chains.component), len(key.chains.output)
+    arrays, order = _chain_arrays(key.chains, plan.group_width), max(key.chains.depth)
+    joined = not key.lifted and states_are_levels(key.weight_shape, key.chains, key.sequences)
+    fields = dict(
+        batch=batch, length=length, features=features, components=components, width=width,
+        states=states + 1, levels=levels, group_width=plan.group_width, slices=plan.slices,
+        tasks=plan.tasks, block=plan.block, blocks=blocks, together=plan.together,
+        scratch_size=_scratch_size(plan, states + 1, features, components, key.lift_order),
+        lift_order=key.lift_order, run_count=arrays["runs"].shape[0],
+        power_size=(order + 1) * plan.group_width, state_size=batch * states * width,
+        out_size=batch * length * levels * width if key.sequences else 0,
+        kept_size=batch * blocks * states * width if key.keep else 0,
+        has_bias=key.has_bias, has_mask=key.has_mask, lifted=key.lifted, reverse=key.reverse,
+        sequences=key.sequences, keep=key.keep, joined=joined,
+        shared=sorted(key.chains.component) != list(range(components)),
+        **{name: tensor.data_ptr() for name, tensor in arrays.items()},
+    )  # fmt: skip
+    return Layout(plan, array("q", [int(fields.get(name, 0)) for name in FIELDS]), order, joined, arrays)
 
 
-@lru_cache(maxsize=256)
-def _chain_arrays(chains: Chains, width: int) -> _ChainArrays:
+def states_are_levels(weight_shape: tuple[int, ...], chains: Chains, sequences: bool) -> bool:
+    """Whether there is one chain, whose states are the output and lie there in whole vectors."""
+    levels = tuple(range(weight_shape[0]))
+    chain = Chains(levels, tuple(m - 1 for m in levels), levels)
+    return sequences and chains == chain and weight_shape[2] % LANES == 0
+
+
+def _scratch_size(plan: Plan, states: int, features: int, components: int, lift_order: int) -> int:
+    """Bytes that a thread needs: block-wise products and states, their adjoints, single states."""
+    rows, width = plan.block + 1, plan.group_width
+    numbers = rows * (features + width * (2 * components + states)) + 7 * states * width
+    return 8 * (numbers + 10 * (lift_order + 16)) + 16 * 64
+
+
+def _chain_arrays(chains: Chains, width: int) -> dict[str, Tensor]:
     """Component, parent and depth of every state, runs of states, and the state of every level."""
     # the kernels put the empty word first, as state 0
     component, depth = (0, *chains.component), (0, *chains.depth)
@@ -197,7 +217,5 @@ def _chain_arrays(chains: Chains, width: int) -> _ChainArrays:
         else:
             runs.append(here)
     lists = {"component": component, "parent": parent, "depth": depth, "output": output}
-    arrays = {name: np.array(values, np.int64) for name, values in lists.items()}
-    arrays["runs"] = np.array(runs, np.int64) * width
-    addresses = {name: array.ctypes.data for name, array in arrays.items()}
-    return _ChainArrays(max(depth), {**addresses, "run_count": len(runs)}, arrays)
+    arrays = {name: torch.tensor(values, dtype=torch.int64) for name, values in lists.items()}
+    return {**arrays, "runs": torch.tensor(runs, dtype=torch.int64) * width}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+from array import array
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -18,7 +19,6 @@ from typing import Any
 import numpy as np
 import torch
 
-_Entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _pool: ThreadPoolExecutor | None = None
 _forked = False
 
@@ -31,22 +31,25 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def launch(address: int, fields: dict[str, int], record: np.dtype, tasks: int) -> None:
-    """Call the C function at `address` on a record of these fields from as many threads as torch may use.
+def launch(address: int, record: array[int], at: dict[str, int], tasks: int) -> None:
+    """Call the C function at `address` on a record from as many threads as torch may use.
 
-    Thread i does tasks i, i + threads, …; what a task computes must not depend on who runs it.
+    `at` tells where in the record each field stands. Thread i does tasks i, i + threads, …; what a task
+    computes must not depend on who runs it.
     """
     threads = 1 if _forked else min(torch.get_num_threads(), tasks)
-    fields["threads"], fields["scratch"] = threads, _scratch(threads * fields["scratch_size"])
     parallel, number = openmp() if threads > 1 else (None, 0)
-    fields["thread_number"] = number
-    call = np.array(list(fields.values()), np.int64)
+    record[at["threads"]], record[at["thread_number"]] = threads, number
+    record[at["scratch"]] = _scratch(threads * record[at["scratch_size"]])
     if threads == 1:
-        _Entry(address)(call.ctypes.data)
+        _entry(address)(record.buffer_info()[0])
     elif parallel is None:
-        _run_in_pool(_Entry(address), call.view(record), threads)
+        _run_in_pool(_entry(address), record, at["thread"], threads)
     else:
-        parallel(address, call.ctypes.data, threads, 0)
+        parallel(address, record.buffer_info()[0], threads, 0)
+
+
+_entry = lru_cache(maxsize=64)(ctypes.CFUNCTYPE(None, ctypes.c_void_p))
 
 
 _kept = threading.local()
@@ -56,8 +59,8 @@ def _scratch(size: int) -> int:
     """Address of at least `size` bytes at a cache line, kept for the next call of this thread."""
     if getattr(_kept, "size", 0) < size:
         _kept.memory = np.empty(size + 64, np.uint8)
-        _kept.size = size
-    return -(-_kept.memory.ctypes.data // 64) * 64
+        _kept.size, _kept.start = size, -(-_kept.memory.ctypes.data // 64) * 64
+    return _kept.start
 
 
 @lru_cache(maxsize=1)
@@ -71,14 +74,14 @@ def openmp() -> tuple[Callable[[int, int, int, int], None] | None, int]:
     return None, 0
 
 
-def _run_in_pool(function: Any, call: np.ndarray, threads: int) -> None:
+def _run_in_pool(function: Any, record: array[int], place: int, threads: int) -> None:
     global _pool
     if _pool is None or _pool._max_workers < threads - 1:
         _pool = ThreadPoolExecutor(threads - 1, thread_name_prefix="seq2tens")
-    calls = [call.copy() for _ in range(threads)]
-    for i, own in enumerate(calls):
-        own["thread"] = i
-    others = [_pool.submit(function, own.ctypes.data) for own in calls[1:]]
-    function(calls[0].ctypes.data)
+    records = [record[:] for _ in range(threads)]
+    for i, own in enumerate(records):
+        own[place] = i
+    others = [_pool.submit(function, own.buffer_info()[0]) for own in records[1:]]
+    function(records[0].buffer_info()[0])
     for other in others:
         other.result()

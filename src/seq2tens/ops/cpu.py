@@ -13,10 +13,17 @@ import torch
 from torch import Tensor
 
 from seq2tens._checks import in_func_transform
-from seq2tens.ops._calls import CALL
+from seq2tens.ops._calls import AT
 from seq2tens.ops._memory import empty
-from seq2tens.ops._operation import BACKWARD_SCHEMA, FORWARD_SCHEMA, Inputs, call, register_derivatives
-from seq2tens.ops._tasks import Call, steps_per_block
+from seq2tens.ops._operation import (
+    BACKWARD_SCHEMA,
+    FORWARD_SCHEMA,
+    Inputs,
+    Pair,
+    call,
+    register_derivatives,
+)
+from seq2tens.ops._tasks import Call, states_are_levels, steps_per_block
 from seq2tens.ops._threads import launch
 from seq2tens.ops.chains import Chains
 
@@ -44,13 +51,13 @@ def ls2t(
 ) -> tuple[Tensor, Tensor]:
     """Same signature and meaning as `reference.ls2t`."""
     tensors = (x, weight, bias, coefficients, powers, mask, state)
-    return call(torch.ops.seq2tens.ls2t, _compute, tensors, chains, reverse, return_sequences)
+    return call(_pair, tensors, chains, reverse, return_sequences)
 
 
 def _compute(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
     """Levels along time, final state, and the state before every block of steps."""
     inputs = Inputs(*arguments)
-    call = Call(inputs, lifted=False)
+    call = Call(inputs)
     out, final, kept = _empty_results(inputs, empty)
     call.set(state=inputs.state.contiguous(), out=out, final=final, kept=kept)
     _run("forward", call)
@@ -69,40 +76,55 @@ def _(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _empty_results(inputs: Inputs, new: Any = None) -> tuple[Tensor, Tensor, Tensor]:
-    return inputs.empty_results(-(-inputs.x.shape[1] // steps_per_block(inputs)), torch.float64, new)
+    blocks = -(-inputs.x.shape[1] // steps_per_block(tuple(inputs.weight.shape)))
+    return inputs.empty_results(blocks, torch.float64, new)
 
 
-@torch.library.custom_op(
-    "seq2tens::ls2t_backward", mutates_args=(), device_types="cpu", schema=BACKWARD_SCHEMA
-)
-def _backward(
-    dout: Tensor, dfinal: Tensor, kept: Tensor, by_coefficients: bool, *arguments: Any
+def _compute_backward(
+    dout: Tensor, dfinal: Tensor, kept: Tensor, levels: Tensor | None, by_coefficients: bool, *arguments: Any
 ) -> tuple[Tensor, ...]:
     """Derivatives by x, weight, bias, coefficients (0 unless asked for), powers and state."""
     inputs = Inputs(*arguments)
-    call = Call(inputs, lifted=by_coefficients)
+    call = Call(inputs, by_coefficients)
     dx = empty((call.plan.groups, *inputs.x.shape), inputs.x.dtype)
     dstate = inputs.x.new_empty(inputs.state.shape)
     call.set(out=dout.contiguous(), final=dfinal.contiguous(), kept=kept.contiguous(), dx=dx, state=dstate)
+    if call.layout.joined:
+        assert levels is not None
+        call.set(path=levels.contiguous())
     call.new_sums()
     _run("backward", call)
     return dx[0] if len(dx) == 1 else dx.sum(0), *call.totals(), dstate
 
 
+_register_backward = torch.library.custom_op(
+    "seq2tens::ls2t_backward", mutates_args=(), device_types="cpu", schema=BACKWARD_SCHEMA
+)
+_backward = _register_backward(_compute_backward)
+
+
 @_backward.register_fake
 def _(
-    dout: Tensor, dfinal: Tensor, kept: Tensor, by_coefficients: bool, *arguments: Any
+    dout: Tensor, dfinal: Tensor, kept: Tensor, levels: Tensor | None, by_coefficients: bool, *arguments: Any
 ) -> tuple[Tensor, ...]:
     return Inputs(*arguments).empty_gradients()
 
 
-register_derivatives(_forward, _backward)
+def _reads_levels(inputs: Inputs) -> bool:
+    """Whether the levels along time hold every state, so that the backward pass need not run them again."""
+    shape = tuple(inputs.weight.shape)
+    plain = inputs.powers is None and len(inputs.coefficients) == 1
+    return plain and states_are_levels(shape, inputs.chains, inputs.return_sequences)
+
+
+_pair = Pair(_forward, _backward, _compute, _compute_backward, _reads_levels)
+register_derivatives(_pair)
 
 
 def _run(name: str, call: Call) -> None:
-    gemm, limit_threads, entry = _code(name, call.inputs.x.dtype)
-    call.fields["gemm"], call.fields["limit_threads"] = gemm, limit_threads
-    launch(entry, call.fields, CALL, call.plan.tasks)
+    record = call.record
+    record[AT["gemm"]], record[AT["limit_threads"]], entry = _code(name, call.inputs.x.dtype)
+    launch(entry, record, AT, call.plan.tasks)
 
 
 @lru_cache(maxsize=4)

@@ -6,6 +6,7 @@ arithmetic on torch's threads and is imported, with numba, on the first call.
 
 from __future__ import annotations
 
+from array import array
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -33,6 +34,7 @@ _ARRAYS = "x coefficients starts words out kept dx dc scratch"
 _THREADS = "threads thread thread_number gemm limit_threads"
 _FIELDS = " ".join((_SIZES, _SHARES, _SWITCHES, _ARRAYS, _THREADS)).split()
 CALL = np.dtype([(name, np.int64) for name in _FIELDS])  # what the kernels read
+_AT = {name: position for position, name in enumerate(_FIELDS)}
 
 
 class Plan(NamedTuple):
@@ -214,10 +216,11 @@ def _run(name: str, plan: Plan, x: Tensor, coefficients: Tensor, options: tuple,
         "numbers": numbers, "scratch_size": 8 * room, "long": plan.long,
         "sequences": sequences, "increments": increments, "starts": starts.ctypes.data,
         "words": words.ctypes.data, "gemm": single if x.dtype == torch.float32 else double,
-        "limit_threads": limit_threads, **{key: array.data_ptr() for key, array in arrays.items()},
+        "limit_threads": limit_threads, **{key: tensor.data_ptr() for key, tensor in arrays.items()},
     }  # fmt: skip
     kernel = entry(f"{name}{32 if x.dtype == torch.float32 else 64}")
-    launch(kernel.address, {field: int(fields.get(field, 0)) for field in _FIELDS}, CALL, plan.tasks)
+    record = array("q", [int(fields.get(field, 0)) for field in _FIELDS])
+    launch(kernel.address, record, _AT, plan.tasks)
 
 
 def _room(plan: Plan, dim: int, order: int, backward: bool) -> tuple[int, int]:

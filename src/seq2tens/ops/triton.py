@@ -18,7 +18,14 @@ import torch
 from torch import Tensor
 
 from seq2tens._checks import in_func_transform
-from seq2tens.ops._operation import BACKWARD_SCHEMA, FORWARD_SCHEMA, Inputs, call, register_derivatives
+from seq2tens.ops._operation import (
+    BACKWARD_SCHEMA,
+    FORWARD_SCHEMA,
+    Inputs,
+    Pair,
+    call,
+    register_derivatives,
+)
 from seq2tens.ops.chains import Chains
 
 CHUNK = 128  # steps per matrix product; the backward pass holds the states of one chunk
@@ -64,7 +71,7 @@ def ls2t(
 ) -> tuple[Tensor, Tensor]:
     """Same signature and meaning as `reference.ls2t`."""
     tensors = (x, weight, bias, coefficients, powers, mask, state)
-    return call(torch.ops.seq2tens.ls2t_triton, _compute, tensors, chains, reverse, return_sequences)
+    return call(_pair, tensors, chains, reverse, return_sequences)
 
 
 def _compute(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
@@ -94,15 +101,14 @@ def _empty_results(inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
     return inputs.empty_results(-(-inputs.x.shape[1] // CHUNK), inputs.x.dtype)
 
 
-@torch.library.custom_op("seq2tens::ls2t_triton_backward", mutates_args=(), schema=BACKWARD_SCHEMA)
-def _backward(
-    dout: Tensor, dfinal: Tensor, kept: Tensor, by_coefficients: bool, *arguments: Any
+def _compute_backward(
+    dout: Tensor, dfinal: Tensor, kept: Tensor, levels: Tensor | None, by_coefficients: bool, *arguments: Any
 ) -> tuple[Tensor, ...]:
     """Derivatives by x, weight, bias, coefficients (0 unless asked for), powers and state."""
     inputs = Inputs(*arguments)
     results = dx, dweight, dbias, dcoefficients, dpowers, dstate = inputs.empty_gradients()
     dstate.copy_(dfinal)
-    work, levels = _Work(inputs), dout.contiguous() if inputs.return_sequences else None
+    work, flow = _Work(inputs), dout.contiguous() if inputs.return_sequences else None
     dw, db = torch.zeros_like(work.weight), dbias.view(-1).zero_()
     dc, dp = work.new_sums(len(inputs.coefficients)), work.new_sums(dpowers.shape[0])
     sums = (dc if by_coefficients else None, dp if inputs.powers is not None else None)
@@ -111,7 +117,7 @@ def _backward(
             chunk = work.chunk(steps)
             path = inputs.x.new_empty(*chunk.rows.shape[:2], *dstate.shape[1:])
             work.scan(chunk, kept[:, index].clone(memory_format=torch.contiguous_format), None, path)
-            da = work.retrace(chunk, dstate, levels, path, sums)
+            da = work.retrace(chunk, dstate, flow, path, sums)
             dx[:, steps] = torch.matmul(da, work.weight.T)
             dw += torch.matmul(chunk.rows.flatten(0, 1).T, da.flatten(0, 1))
             db += da.sum((0, 1))
@@ -121,14 +127,21 @@ def _backward(
     return results
 
 
+_register_backward = torch.library.custom_op(
+    "seq2tens::ls2t_triton_backward", mutates_args=(), schema=BACKWARD_SCHEMA
+)
+_backward = _register_backward(_compute_backward)
+
+
 @_backward.register_fake
 def _(
-    dout: Tensor, dfinal: Tensor, kept: Tensor, by_coefficients: bool, *arguments: Any
+    dout: Tensor, dfinal: Tensor, kept: Tensor, levels: Tensor | None, by_coefficients: bool, *arguments: Any
 ) -> tuple[Tensor, ...]:
     return Inputs(*arguments).empty_gradients()
 
 
-register_derivatives(_forward, _backward)
+_pair = Pair(_forward, _backward, _compute, _compute_backward, reads_levels=lambda inputs: False)
+register_derivatives(_pair)
 
 
 def _full_precision(inputs: Inputs) -> torch.autocast:
