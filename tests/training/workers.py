@@ -51,6 +51,7 @@ def interruptible(connection, folder, epochs):
     """Train, with a checkpoint after every epoch; say when that begins, how long it took, and the weights."""
     torch.set_num_threads(1)
     how = recipe(epochs=epochs, schedule=Plateau(patience=3, floor=1e-4), average=0.9)
+    train(recipe(epochs=1), model=make_model(width=8))  # kernels are loaded on first use
     begin = time.perf_counter()
     options = {"checkpoint": Checkpoints(folder, seconds=0), "callbacks": [Ready(connection)]}
     model, result = train(how, model=make_model(width=8), **options)

@@ -23,7 +23,7 @@ def difference(x: Path, *, mask: Mask | None = None, lengths: Lengths | None = N
     """
     mask = _begin(x, mask, lengths)
     if mask is None:
-        return torch.diff(x, dim=1, prepend=x.new_zeros(x.shape[0], 1, x.shape[2]))
+        return x - torch.nn.functional.pad(x, (0, 0, 1, -1))
     x = torch.where(mask[..., None], x, 0.0)
     return torch.where(mask[..., None], x - _earlier(x, mask, 1), 0.0)
 

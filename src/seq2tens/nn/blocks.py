@@ -28,8 +28,8 @@ class LevelNorm(MaskedBatchNorm):
         self, y: Float[Tensor, "*steps order width"], mask: Bool[Tensor, "*steps"] | None = None
     ) -> Float[Tensor, "*steps order width"]:
         """Normalise; `mask` has the axes of `y` before the level axis."""
-        rows = y.reshape(-1, *y.shape[-2:])  # levels become the second axis, as channels are
-        return self._normalize(rows, None if mask is None else mask.reshape(-1, 1, 1)).reshape(y.shape)
+        rows = y.reshape(-1, *y.shape[-2:])
+        return self._normalize(rows, None if mask is None else mask.reshape(-1)).reshape(y.shape)
 
 
 class LS2TBlock(nn.Module):

@@ -1,8 +1,7 @@
 """Parts of convolutional networks for sequences of unequal length, axes `(batch, time, channels)`.
 
-A network calls `align` first. From there on a step that does not count holds some finite number on which no
-result depends, so that one product with the mask leaves it out; a choice between values costs several times
-as much. Inside, tensors are transposed views: convolution and batch normalisation want the channels second.
+A network calls `align` first. From there on steps that do not count come last and hold zeros, as if the
+sequence were over; convolutions disturb that, and the normalisation after them restores it.
 """
 
 from __future__ import annotations
@@ -13,15 +12,11 @@ from torch import Tensor, nn
 from torch.nn import functional as torch_F
 
 from seq2tens import _checks as check
+from seq2tens.ops.normalize import normalize_rows
 
 Path = Float[Tensor, "batch time channels"]
 Mask = Bool[Tensor, "batch time"]
 Source = Int[Tensor, "batch time"]
-
-
-def zero_steps(x: Path, mask: Mask | None) -> Path:
-    """Set the steps that do not count, and are finite, to 0."""
-    return x if mask is None else x * mask[..., None]
 
 
 def align(
@@ -54,11 +49,13 @@ def mean_pool(x: Path, mask: Mask | None = None) -> Float[Tensor, "batch channel
     """Mean over the steps that count, the others being finite; an empty sequence gives zeros."""
     if mask is None:
         return x.mean(1)
-    return zero_steps(x, mask).sum(1) / mask.sum(1, keepdim=True).clamp(min=1)
+    return (x * mask[..., None]).sum(1) / mask.sum(1, keepdim=True).clamp(min=1)
 
 
 def spatial_dropout(x: Tensor, rate: float, training: bool) -> Tensor:
     """Drop whole channels of a sequence, `(batch, time, channels)`, or single ones of `(batch, channels)`."""
+    if rate == 0 or not training:
+        return x
     if x.dim() == 2:
         return torch_F.dropout(x, rate, training)
     return torch_F.dropout1d(x.mT, rate, training).mT
@@ -99,18 +96,19 @@ class MaskedConv(nn.Module):
         self, x: Path, mask: Mask | None = None, clock: Float[Tensor, "batch time 1"] | None = None
     ) -> Float[Tensor, "batch time out"]:
         """Convolve; a `clock` stands before the channels of `x` as one more."""
-        x = zero_steps(x, mask).mT
+        if mask is not None:
+            x = x * mask[..., None]
         if clock is not None:
-            x = torch.cat([clock.mT.to(x.dtype), x], dim=1)
-        return _same_convolution(x, self.weight, self.bias).mT
+            x = torch.cat([clock.to(x.dtype), x], dim=2)
+        return _same_convolution(x, self.weight, self.bias)
 
 
 class MaskedBatchNorm(nn.Module):
     """Batch normalisation per channel over the steps that count, `(batch, time, channels)`, or over the
     batch, `(batch, channels)`.
 
-    Steps that do not count must be finite. The running variance follows the batch's variance without
-    Bessel's correction, as in Keras. In training a NaN reaches the whole batch, as in any such layer.
+    Steps that do not count must be finite, and become 0. The running variance follows the batch's variance
+    without Bessel's correction, as in Keras. In training a NaN reaches the whole batch, as in any such layer.
     """
 
     running_mean: Tensor
@@ -132,61 +130,42 @@ class MaskedBatchNorm(nn.Module):
         return f"{len(self.running_mean)}, affine={self.weight is not None}, eps={self.eps}"
 
     def forward(self, x: Tensor, mask: Mask | None = None) -> Tensor:
-        """Normalise."""
-        if x.dim() == 2:
-            return self._normalize(x, mask)
-        return self._normalize(x.mT, None if mask is None else mask[:, None]).mT
+        """Normalise; steps that do not count become 0."""
+        rows = x.reshape(-1, x.shape[-1], 1)
+        return self._normalize(rows, None if mask is None else mask.reshape(-1)).reshape(x.shape)
 
-    def _normalize(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """The same with the channels as the second axis; `mask` broadcasts to `x`."""
-        dtype = torch.promote_types(x.dtype, torch.float32)  # LS2T widens what a half-precision model holds
+    def _normalize(
+        self, rows: Float[Tensor, "rows channels inner"], mask: Bool[Tensor, " rows"] | None
+    ) -> Float[Tensor, "rows channels inner"]:
+        dtype = torch.promote_types(
+            rows.dtype, torch.float32
+        )  # LS2T widens what a half-precision model holds
         weight, bias = (None if t is None else t.to(dtype) for t in (self.weight, self.bias))
         if not self.training:
             mean, var = self.running_mean.to(dtype), self.running_var.to(dtype)
-            return torch_F.batch_norm(x, mean, var, weight, bias, eps=self.eps)
-        if mask is None:
-            y, mean, scale = _batch_norm(x, weight, bias, self.eps)
-        else:
-            y, mean, scale = _masked_batch_norm(x, mask, weight, bias, self.eps)
-        with torch.no_grad():
-            var = (scale.pow(-2) - self.eps).clamp(min=0)
-            self.running_mean.lerp_(mean.to(self.running_mean.dtype), self.momentum)
-            self.running_var.lerp_(var.to(self.running_var.dtype), self.momentum)
-        return y
+            y = torch_F.batch_norm(rows, mean, var, weight, bias, eps=self.eps)
+            return y if mask is None else y * mask[:, None, None]
+        y, mean, var = normalize_rows(rows.to(dtype), mask, weight, bias, self.eps)
+        self._follow(mean, var)
+        return y.to(rows.dtype)
+
+    @torch.no_grad()
+    def _follow(self, mean: Tensor, var: Tensor) -> None:
+        self.running_mean.lerp_(mean.to(self.running_mean.dtype), self.momentum)
+        self.running_var.lerp_(var.to(self.running_var.dtype), self.momentum)
 
 
-def _same_convolution(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """Convolution of `(batch, channels, time)` that keeps the length."""
-    out_features, in_features, kernel = weight.shape
-    if kernel == 1:  # a matrix product, several times faster as such on short sequences
-        return torch.baddbmm(bias[:, None], weight[..., 0].expand(len(x), out_features, in_features), x)
-    if kernel % 2:
-        return torch_F.conv1d(x, weight, bias, padding=kernel // 2)
-    x = torch_F.pad(x, ((kernel - 1) // 2, kernel // 2))  # conv1d itself pads both sides alike
-    return torch_F.conv1d(x, weight, bias)
+def _same_convolution(x: Path, weight: Tensor, bias: Tensor) -> Path:
+    """Convolution that keeps the length, as one matrix product with the neighbours of each step.
 
-
-def _batch_norm(
-    x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Result, mean and (variance + eps)^(-1/2). `F.batch_norm` would keep Bessel's variance only."""
-    return torch.native_batch_norm(x, weight, bias, None, None, True, 0.0, eps)
-
-
-def _masked_batch_norm(
-    x: Tensor, mask: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The same over the steps that count, by the same fused kernel.
-
-    Centred values with zeros for the other steps have mean 0, and a variance that is too small by the share
-    of steps that count; `stretch` makes up for it, and `weight` takes it out again.
+    In this layout that is faster than `conv1d` on short sequences and as fast on long ones, but for half
+    precision, for which matrix products are not to be had on every processor.
     """
-    wide = x.to(torch.promote_types(x.dtype, torch.float32))
-    inner = x[0, 0].numel() // mask[0].numel()  # values per channel that share one entry of the mask
-    total = (mask.sum() * inner).clamp(min=1).to(wide.dtype)
-    mean = (wide * mask).sum([0, *range(2, x.dim())]) / total
-    stretch = (mask.numel() * inner / total).sqrt()
-    centred = (wide - mean.view(-1, *[1] * (x.dim() - 2))) * (mask * stretch)
-    shrunk = (1 / stretch).expand_as(mean) if weight is None else weight / stretch
-    y, _, scale = _batch_norm(centred, shrunk, bias, eps)
-    return y.to(x.dtype), mean, scale
+    (_, _, kernel), time = weight.shape, x.shape[1]
+    ends = ((kernel - 1) // 2, kernel // 2)
+    if x.dtype.itemsize < 4 or torch.is_autocast_enabled(x.device.type):
+        return torch_F.conv1d(torch_F.pad(x.mT, ends), weight, bias).mT
+    if kernel > 1:
+        padded = torch_F.pad(x, (0, 0, *ends))
+        x = torch.cat([padded[:, i : i + time] for i in range(kernel)], dim=2)
+    return torch_F.linear(x, weight.mT.flatten(1), bias)

@@ -38,7 +38,6 @@ from seq2tens.nn.masked import (
     mean_pool,
     restore,
     spatial_dropout,
-    zero_steps,
 )
 
 KERNELS = (8, 5, 3)
@@ -71,8 +70,8 @@ class ConvBlock(nn.Module):
     def forward(
         self, x: Path, mask: Mask | None = None, clock: Float[Tensor, "batch time 1"] | None = None
     ) -> Float[Tensor, "batch time out_features"]:
-        """Apply the block; a `clock` is one more channel of the convolution."""
-        y = self.norm(self.conv(x, mask, clock), mask)
+        """Apply the block to aligned sequences; a `clock` is one more channel of the convolution."""
+        y = self.norm(self.conv(x, clock=clock), mask)
         y = y.relu() if self.activation else y
         return spatial_dropout(y, self.spatial_dropout, self.training)
 
@@ -151,7 +150,7 @@ class FCN(nn.Module):
         _check_channels(x, self.in_features)
         x, mask, source = align(x, mask, lengths)
         y = self.convolutions(x, mask)
-        y = restore(zero_steps(y, mask), source) if self.return_sequences else mean_pool(y, mask)
+        y = restore(y, source) if self.return_sequences else mean_pool(y, mask)
         return torch_F.dropout(y, self.dropout, self.training)
 
 

@@ -45,7 +45,7 @@ def make_plan(x_shape: tuple[int, ...], weight_shape: tuple[int, ...], states: i
     """
     (batch, length, features), (components, _, width) = x_shape, weight_shape
     block = steps_per_block(weight_shape)
-    worth = batch * length * components * width * (features + 8) // 4_000_000  # about 50 µs each
+    worth = batch * length * components * width * (features + 8) // 2_000_000  # about 25 µs each
     slices = max(1, min(batch, worth, 16))
     vectors = -(-width // LANES)
     per_group = min(-(-vectors * slices // min(4, worth or 1)) if slices < 4 else vectors, vectors)
@@ -160,8 +160,10 @@ class Call:
     def _ungrouped(self, parts: Tensor) -> Tensor:
         """Sum over slices and put the groups side by side again."""
         groups, slices = self.plan.groups, self.plan.slices
-        total = parts.unflatten(0, (groups, slices)).sum(1)
-        joined = total[0] if groups == 1 else total.movedim(0, -2).flatten(-2)
+        if groups == 1:
+            joined = parts[0] if slices == 1 else parts.sum(0)
+        else:
+            joined = parts.unflatten(0, (groups, slices)).sum(1).movedim(0, -2).flatten(-2)
         return joined[..., : self.inputs.weight.shape[2]]
 
 
