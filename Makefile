@@ -3,7 +3,7 @@ BIN := .venv/bin
 
 .PHONY: demo test lint format bench docs clean
 
-demo: .venv/.demo
+demo: .venv/.library
 	$(BIN)/python examples/japanese_vowels.py
 
 test: .venv/.dev
@@ -23,6 +23,11 @@ bench: .venv/.bench
 
 docs: .venv/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+.venv/.library: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
 
 # One marker file per extra, so that a target installs what it needs and no more.
 .venv/.%: pyproject.toml

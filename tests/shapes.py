@@ -3,9 +3,8 @@
 from jaxtyping import install_import_hook
 
 with install_import_hook("seq2tens", "beartype.beartype"):
-    import seq2tens
+    from seq2tens import algebra, nn
     from seq2tens import functional as F
-    from seq2tens import nn
 
 import torch
 from jaxtyping import TypeCheckError
@@ -24,9 +23,9 @@ for transform in (F.difference, F.time_embedding, F.basepoint, F.lead_lag, F.for
     transform(x)
     transform(x, mask=mask, lengths=lengths)
 F.lags(x, 2)
-seq2tens.seq2tens(x, 3, "exp", mask=mask).exp().log().inverse().flatten()
-seq2tens.signature(x, 2)
-seq2tens.string_features(["ab", "b"], 2)
+algebra.seq2tens(x, 3, "exp", mask=mask).exp().log().inverse().flatten()
+algebra.signature(x, 2)
+algebra.string_features(["ab", "b"], 2)
 
 try:
     F.ls2t(x, torch.randn(2, 4, 4), order=2)

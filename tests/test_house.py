@@ -14,7 +14,19 @@ import seq2tens
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "seq2tens"
 # Each room may import those after it.
-ROOMS = ["training", "data", "nn", "functional", "algebra", "ops", "_checks"]
+ROOMS = [
+    "cli",
+    "experiments",
+    "estimators",
+    "training",
+    "data",
+    "nn",
+    "functional",
+    "algebra",
+    "ops",
+    "plots",
+    "_checks",
+]
 
 
 def test_public_names():
@@ -61,17 +73,25 @@ def run_python(code):
 
 
 def test_import_loads_nothing_heavy():
-    heavy = "{'numba', 'scipy', 'sklearn', 'triton', 'matplotlib', 'pandas'}"
+    heavy = "{'numba', 'scipy', 'sklearn', 'triton', 'matplotlib', 'pandas', 'aeon'}"
     before = run_python(f"import sys, torch, numpy; print(sorted({heavy} & set(sys.modules)))")
-    after = run_python(f"import sys, seq2tens; print(sorted({heavy} & set(sys.modules)))")
+    after = run_python(f"import sys; from seq2tens import *; print(sorted({heavy} & set(sys.modules)))")
     assert before == after
+
+
+def test_public_names_are_imported_on_first_use():
+    told = run_python("import sys, seq2tens; print('torch' in sys.modules, seq2tens.LS2T.__name__)")
+    assert told.split() == ["False", "LS2T"]
+    with pytest.raises(AttributeError, match="module 'seq2tens' has no attribute 'nothing'"):
+        seq2tens.nothing  # noqa: B018
 
 
 def readme_code():
     return re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
 
 
-def test_readme_code_is_short_and_runs():
+def test_readme_code_is_short_and_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     blocks = readme_code()
     lines = [line for block in blocks for line in block.splitlines() if line.strip()]
     assert 0 < len(lines) < 40

@@ -1,9 +1,15 @@
 """Seq2Tens: a feature map for sequences, as exact and fast PyTorch layers."""
 
-from seq2tens import algebra, functional, nn
-from seq2tens.algebra import FreeTensor, seq2tens, signature, string_features
-from seq2tens.functional import ls2t
-from seq2tens.nn import LS2T, BiLS2T, DeepLS2T
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from seq2tens import algebra, functional, nn
+    from seq2tens.algebra import FreeTensor, seq2tens, signature, string_features
+    from seq2tens.functional import ls2t
+    from seq2tens.nn import LS2T, BiLS2T, DeepLS2T
 
 __version__ = "0.1.0"
 
@@ -20,3 +26,24 @@ __all__ = [
     "signature",
     "string_features",
 ]
+
+_HOMES = {
+    "algebra": ("FreeTensor", "seq2tens", "signature", "string_features"),
+    "functional": ("ls2t",),
+    "nn": ("LS2T", "BiLS2T", "DeepLS2T"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use: torch takes seconds to load, and the shell's `--help` can do without."""
+    for home, names in _HOMES.items():
+        if name == home or name in names:
+            module = importlib.import_module(f"seq2tens.{home}")
+            found = module if name == home else getattr(module, name)
+            globals()[name] = found
+            return found
+    raise AttributeError(f"module 'seq2tens' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

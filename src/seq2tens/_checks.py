@@ -6,10 +6,14 @@ import torch
 from torch import Tensor
 
 
+class ArgumentError(ValueError):
+    """An argument that breaks a rule: the caller's mistake, told apart from a `ValueError` by accident."""
+
+
 def require(condition: bool, message: str) -> None:
-    """Raise `ValueError(message)` unless the condition holds."""
+    """Raise `ArgumentError(message)` unless the condition holds."""
     if not condition:
-        raise ValueError(message)
+        raise ArgumentError(message)
 
 
 def floating(name: str, tensor: Tensor) -> None:
@@ -23,14 +27,14 @@ def floating(name: str, tensor: Tensor) -> None:
 def shape(name: str, tensor: Tensor, expected: tuple[int, ...], meaning: str) -> None:
     """Require one exact shape; `meaning` spells the axes out."""
     if tuple(tensor.shape) != expected:
-        raise ValueError(f"`{name}` must have shape {meaning} = {expected}, got {tuple(tensor.shape)}")
+        raise ArgumentError(f"`{name}` must have shape {meaning} = {expected}, got {tuple(tensor.shape)}")
 
 
 def sequences(name: str, x: Tensor) -> None:
     """Require a batch of sequences, `(batch, time, channels)`."""
     floating(name, x)
     if x.dim() != 3:
-        raise ValueError(
+        raise ArgumentError(
             f"`{name}` must have 3 axes (batch, time, channels), got {x.dim()} with shape {tuple(x.shape)}"
         )
 
@@ -38,9 +42,9 @@ def sequences(name: str, x: Tensor) -> None:
 def not_empty(name: str, x: Tensor) -> None:
     """Require at least one sequence and at least one step."""
     if x.shape[0] == 0:
-        raise ValueError(f"`{name}` must hold at least one sequence, got an empty batch {tuple(x.shape)}")
+        raise ArgumentError(f"`{name}` must hold at least one sequence, got an empty batch {tuple(x.shape)}")
     if x.shape[1] == 0:
-        raise ValueError(
+        raise ArgumentError(
             f"`{name}` must have at least one time step, got an empty time axis {tuple(x.shape)}; "
             "an empty sequence inside a batch is a length of 0"
         )
@@ -51,13 +55,13 @@ def positive_int(name: str, value: int) -> None:
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"`{name}` must be an integer, got {type(value).__name__}")
     if value < 1:
-        raise ValueError(f"`{name}` must be at least 1, got {value}")
+        raise ArgumentError(f"`{name}` must be at least 1, got {value}")
 
 
 def choice(name: str, value: object, allowed: tuple[object, ...]) -> None:
     """Require one of a few values."""
     if value not in allowed:
-        raise ValueError(f"`{name}` must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+        raise ArgumentError(f"`{name}` must be one of {', '.join(map(repr, allowed))}, got {value!r}")
 
 
 def in_func_transform(tensor: Tensor) -> bool:
@@ -93,7 +97,7 @@ def _check_lengths(lengths: Tensor, batch: int, time: int) -> None:
     outside = (lengths < 0) | (lengths > time)
     if bool(outside.any()):
         index = int(outside.nonzero()[0])
-        raise ValueError(
+        raise ArgumentError(
             f"`lengths` must lie in 0..{time} (the time axis of `x`), "
             f"got {int(lengths[index])} at index {index}"
         )

@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -5,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data.ragged import collections
-from seq2tens.data import Sequences, collate, length_buckets
+from seq2tens.data import Sequences, collate, length_blocks, length_buckets
 
 LENGTHS = st.lists(st.integers(0, 50), max_size=40).map(lambda lengths: np.array(lengths, dtype=np.int64))
 
@@ -97,7 +99,21 @@ def test_equal_lengths_are_shuffled_throughout():
     assert all(np.ptp(batch) > 16 for batch in batches)
 
 
+@given(LENGTHS, st.integers(1, 200))
+def test_blocks_are_as_large_as_allowed(lengths, steps):
+    blocks = length_blocks(lengths, steps)
+    assert sorted(np.concatenate([np.zeros(0, dtype=int), *blocks]).tolist()) == list(range(len(lengths)))
+    sizes = [len(block) * max(1, lengths[block].max()) for block in blocks]
+    assert all(size <= steps or len(block) == 1 for size, block in zip(sizes, blocks, strict=True))
+    for block, following in itertools.pairwise(blocks):
+        longest = max(1, lengths[following[0]])
+        assert (len(block) + 1) * longest > steps
+        assert longest >= lengths[block].max()
+
+
 def test_errors():
+    with pytest.raises(ValueError, match="`steps` must be at least 1, got 0"):
+        length_blocks(np.arange(3), 0)
     with pytest.raises(ValueError, match="`batch_size` must be at least 1, got 0"):
         length_buckets(np.arange(3), 0)
     with pytest.raises(TypeError, match=r"`generator` must be a torch.Generator or numpy.*, got int"):

@@ -177,6 +177,9 @@ def test_parquet(tmp_path):
     )
     found = read(path)
     assert found.labels.tolist() == [5, 6]
+    assert found.ids.tolist() == [7, 3]
+    assert found.channels == ("x", "n")
+    assert read(path, Columns(label="?", channels=("n",), label_optional=True)).labels is None
     assert found.sequences.times.tolist() == [1, 2, 0]
     np.testing.assert_array_equal(found.sequences.values, [[3, np.nan], [1, 1], [np.nan, 2]])
 

@@ -100,6 +100,10 @@ def test_csv_groups_by_id_and_sorts_by_time(tmp_path):
     found = read(write(tmp_path, "x.csv", CSV + rows))
     assert found.labels.tolist() == ["A", "B"]
     assert found.sequences.lengths.tolist() == [2, 2]
+    assert found.ids.tolist() == ["q", "p"]
+    assert found.channels == ("x", "y")
+    assert found[1].ids.tolist() == ["p"]
+    assert found[1].channels == ("x", "y")
     assert found.sequences.times.tolist() == [1.5, 2, 0, 0]
     np.testing.assert_array_equal(found.sequences.values, [[np.nan, 6], [1, np.nan], [3, 4], [7, np.nan]])
 
@@ -109,6 +113,20 @@ def test_csv_columns_have_any_names(tmp_path):
     found = read_csv(path, Columns("stay", "hour", label=None, channels=("hr, bpm",)))
     assert found.labels is None
     assert lists(found) == [[[60], [61]]]
+
+
+def test_csv_labels_may_be_optional(tmp_path):
+    columns = Columns(label_optional=True)
+    labelled = read(write(tmp_path, "x.csv", CSV + "1,0,2,3,A\n"), columns)
+    assert labelled.labels.tolist() == ["A"]
+    assert labelled.channels == ("x", "y")
+    bare = read(write(tmp_path, "y.csv", "id,time,x,y\n1,0,2,3\n"), columns)
+    assert bare.labels is None
+    assert bare.channels == ("x", "y")
+    swapped = read(
+        write(tmp_path, "z.csv", "y,x,time,id,more\n3,2,0,1,0\n"), Columns(label=None, channels=("x", "y"))
+    )
+    assert lists(swapped) == lists(bare)
 
 
 def test_csv_round_trip_is_exact(tmp_path):

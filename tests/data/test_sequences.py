@@ -170,10 +170,18 @@ def test_labels_go_with_their_sequences():
     assert labelled[1].labels.tolist() == ["b"]
     assert labelled[1:].labels.tolist() == ["b", "c"]
     assert Labelled(labelled.sequences)[0].labels is None
+    named = Labelled(labelled.sequences, ids=[7, 8, 9], channels=("x", "y"))[[2, 0]]
+    assert named.ids.tolist() == [9, 7]
+    assert named.channels == ("x", "y")
     raises(
         ValueError,
         "`labels` must have shape (sequences,) = (3,), got (2,)",
         lambda: Labelled(labelled.sequences, [1, 2]),
+    )
+    raises(
+        ValueError,
+        "`channels` must name the 2 channels of `sequences`, got ('x',)",
+        lambda: Labelled(labelled.sequences, channels=("x",)),
     )
 
 

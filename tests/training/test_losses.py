@@ -27,6 +27,27 @@ def test_class_weights_change_the_loss_as_by_hand():
     assert plain.weight == weighted.weight == 4
 
 
+TIMES = torch.tensor([3, 0, 1, 2])
+ROWS = torch.arange(4).repeat_interleave(TIMES)
+
+
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
+def test_a_row_weight_is_as_good_as_repeating_the_row(label_smoothing):
+    logits, weights = LOGITS.double(), TIMES / TIMES.double().mean()
+    options = {"label_smoothing": label_smoothing}
+    weighted = CrossEntropy(lambda model, batch: (logits, LABELS, weights), **options)(None, None)
+    repeated = CrossEntropy(lambda model, batch: (logits[ROWS], LABELS[ROWS]), **options)(None, None)
+    torch.testing.assert_close(weighted.mean, repeated.mean, rtol=1e-14, atol=0)
+    assert weighted.weight == 4
+    assert [len(output) for output in weighted.outputs] == [4, 4]
+
+
+def test_class_weights_count_a_row_as_often_as_its_weight():
+    assert class_weights(LABELS, TIMES).tolist() == class_weights(LABELS[ROWS]).tolist()
+    with pytest.raises(ValueError, match=r"every class up to 1, got none of \[1\]"):
+        class_weights(LABELS, [1.0, 1.0, 1.0, 0.0])
+
+
 def test_label_smoothing_as_by_hand():
     logs = LOGITS.log_softmax(1)
     expected = -(0.9 * logs[torch.arange(4), LABELS] + 0.1 * logs.mean(1)).mean()

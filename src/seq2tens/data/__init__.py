@@ -2,9 +2,11 @@
 
 from seq2tens.data.archives import available_datasets, load_dataset
 from seq2tens.data.arrays import from_aeon, from_padded, from_pypots, to_aeon, to_padded, to_pypots
-from seq2tens.data.batches import Batch, collate, length_buckets
+from seq2tens.data.batches import Batch, collate, length_blocks, length_buckets
+from seq2tens.data.filling import forward_fill
 from seq2tens.data.frames import from_df_list, from_multiindex, to_df_list, to_multiindex
 from seq2tens.data.labelled import Labelled, Split
+from seq2tens.data.preparation import Preparation
 from seq2tens.data.readers import (
     Columns,
     ReadError,
@@ -23,17 +25,20 @@ __all__ = [
     "Batch",
     "Columns",
     "Labelled",
+    "Preparation",
     "ReadError",
     "Scaler",
     "Sequences",
     "Split",
     "available_datasets",
     "collate",
+    "forward_fill",
     "from_aeon",
     "from_df_list",
     "from_multiindex",
     "from_padded",
     "from_pypots",
+    "length_blocks",
     "length_buckets",
     "load_dataset",
     "read",

@@ -14,6 +14,8 @@ from seq2tens.data.sequences import Rows, Sequences
 
 # Lengths vary by up to this fraction before sorting: other company in each epoch, and still little padding.
 JITTER = 0.1
+# Padded steps of a block: with 256 channels some tens of megabytes for each layer.
+BLOCK_STEPS = 2**15
 
 
 class Batch(NamedTuple):
@@ -89,6 +91,26 @@ def length_buckets(
     varied = np.maximum(lengths, 1) * (1 + JITTER * (2 * _uniform(generator, len(lengths)) - 1))
     batches = np.array_split(np.argsort(varied, kind="stable"), n_batches)
     return [batches[i] for i in np.argsort(_uniform(generator, n_batches))]
+
+
+def length_blocks(
+    lengths: Int[np.ndarray, " sequences"], steps: int = BLOCK_STEPS
+) -> list[Int[np.ndarray, " block"]]:
+    """Split row numbers into blocks of similar lengths of at most `steps` padded steps, shortest first.
+
+    Work by blocks needs no more memory the more sequences there are. A sequence that is longer than `steps`
+    is a block by itself.
+    """
+    lengths = np.asarray(lengths)
+    check.positive_int("steps", steps)
+    check.require(lengths.ndim == 1, f"`lengths` must have one axis, got shape {lengths.shape}")
+    order = np.argsort(lengths, kind="stable")
+    blocks, start = [], 0
+    for stop in range(1, len(order) + 1):
+        if stop == len(order) or (stop + 1 - start) * max(1, lengths[order[stop]]) > steps:
+            blocks.append(order[start:stop])
+            start = stop
+    return blocks
 
 
 def _uniform(generator: torch.Generator | np.random.Generator, n: int) -> Float[np.ndarray, " n"]:

@@ -16,28 +16,38 @@ from seq2tens.data.sequences import Rows, Sequences
 class Labelled:
     """Sequences and one label each, as found in the file (strings, integers or, for regression, floats).
 
-    `labels` is None where the source has none.
+    `ids` are the names of the sequences, `channels` those of the channels. All but the sequences are None
+    where the source has none.
     """
 
     sequences: Sequences
     labels: Shaped[np.ndarray, " sequences"] | None = None
+    ids: Shaped[np.ndarray, " sequences"] | None = None
+    channels: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        if self.labels is not None:
-            labels = np.asarray(self.labels)
-            n = len(self.sequences)
-            require(
-                labels.shape == (n,), f"`labels` must have shape (sequences,) = ({n},), got {labels.shape}"
-            )
-            object.__setattr__(self, "labels", labels)
+        n = len(self.sequences)
+        for name in ("labels", "ids"):
+            if (given := getattr(self, name)) is not None:
+                array = np.asarray(given)
+                require(
+                    array.shape == (n,), f"`{name}` must have shape (sequences,) = ({n},), got {array.shape}"
+                )
+                object.__setattr__(self, name, array)
+        found, expected = self.channels, self.sequences.n_channels
+        require(
+            found is None or len(found) == expected,
+            f"`channels` must name the {expected} channels of `sequences`, got {found}",
+        )
 
     def __len__(self) -> int:
         return len(self.sequences)
 
     def __getitem__(self, rows: Rows) -> Labelled:
-        labels = self.labels
-        chosen = self.sequences[rows]
-        return Labelled(chosen, None if labels is None else np.atleast_1d(labels[rows]))
+        labels, ids = (
+            None if array is None else np.atleast_1d(array[rows]) for array in (self.labels, self.ids)
+        )
+        return Labelled(self.sequences[rows], labels, ids, self.channels)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from seq2tens.training.recipe import BatchRule, Recipe, fast_recipe, paper_recip
 from seq2tens.training.run import Result
 from seq2tens.training.sampling import validation_split
 from seq2tens.training.schedules import Constant, Cosine, OneCycle, Plateau
-from seq2tens.training.sources import Source, Subset, TensorSource
+from seq2tens.training.sources import SequenceBatch, SequenceSource, Source, Subset, TensorSource
 
 __all__ = [
     "BatchRule",
@@ -25,6 +25,8 @@ __all__ = [
     "Plateau",
     "Recipe",
     "Result",
+    "SequenceBatch",
+    "SequenceSource",
     "Source",
     "Subset",
     "TensorBoardLog",

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from seq2tens import _checks as check
 from seq2tens.training import randomness
@@ -119,8 +119,30 @@ def _resume(run: Run, checkpoints: Checkpoints | None) -> None:
 def _identity(run: Run) -> dict[str, Any]:
     """What a run is, and the versions that made it, which may change in between."""
     shapes = {name: list(tensor.shape) for name, tensor in run.state.model.state_dict().items()}
-    same = {"recipe": run.recipe.to_dict(), "seed": run.seed, "n_train": len(run.train), "model": shapes}
+    same = {
+        "recipe": run.recipe.to_dict(),
+        "seed": run.seed,
+        "n_train": len(run.train),
+        "data": getattr(run.train, "digest", None),
+        "class_weights": _listed(getattr(run.loss, "class_weights", None)),
+        "model": shapes,
+        "settings": _settings(run.state.model),
+    }
     return {"run": same, "versions": {name: importlib.metadata.version(name) for name in PACKAGES}}
+
+
+def _settings(model: nn.Module) -> dict[str, float | str]:
+    """What shapes do not tell, such as rates of dropout. Integers may be counters, and are left out."""
+    return {
+        f"{name} {key}": value
+        for name, module in model.named_modules()
+        for key, value in vars(module).items()
+        if isinstance(value, float | str)
+    }
+
+
+def _listed(values: Any) -> Any:
+    return values.tolist() if isinstance(values, Tensor) else None
 
 
 def _flat(data: Any, name: str = "") -> dict[str, Any]:

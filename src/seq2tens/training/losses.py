@@ -28,17 +28,20 @@ class Loss(NamedTuple):
 
 
 LossFunction = Callable[[nn.Module, Any], Loss | tuple[Tensor, float]]
-Forward = Callable[[nn.Module, Any], tuple[Tensor, Tensor]]
+Forward = Callable[[nn.Module, Any], tuple[Tensor, ...]]
 
 
 class CrossEntropy:
     """Cross-entropy of the logits and labels 0, 1, … that `forward(model, batch)` returns.
 
-    A class weight multiplies the loss of each of its rows, and the sum is divided by the number of rows:
-    dividing by the weights in the batch instead would let the company of a row decide how much it counts.
+    A weight, of a class or of a row, multiplies the loss of a row, and the sum is divided by the number of
+    rows: dividing by the weights in the batch instead would let the company of a row decide how much it
+    counts. With row weights whose mean over the data is 1, the mean over the data is that of data in which
+    each row is repeated in proportion to its weight.
 
     Args:
-        forward: calls the model; returns logits `(rows, classes)` and labels `(rows,)`.
+        forward: calls the model; returns logits `(rows, classes)` and labels `(rows,)`, and perhaps weights
+            `(rows,)`.
         class_weights: one weight per class.
         label_smoothing: part of the target that is spread evenly over the classes.
     """
@@ -61,19 +64,23 @@ class CrossEntropy:
 
     def __call__(self, model: nn.Module, batch: Any) -> Loss:
         """The mean over the batch; its outputs are logits and labels."""
-        logits, labels = self.forward(model, batch)
+        logits, labels, *row_weights = self.forward(model, batch)
         each = nn.functional.cross_entropy(
             logits, labels, reduction="none", label_smoothing=self.label_smoothing
         )
         if self.class_weights is not None:
             each = each * self.class_weights.to(each)[labels]
+        for weight in row_weights:
+            each = each * weight.to(each)
         return Loss(each.mean(), len(labels), (logits, labels))
 
 
-def class_weights(labels: Int[Tensor, " rows"] | Any) -> Float[Tensor, " classes"]:
+def class_weights(
+    labels: Int[Tensor, " rows"] | Any, row_weights: Float[Tensor, " rows"] | Any = None
+) -> Float[Tensor, " classes"]:
     """Weights with which all classes count the same and that are 1 on average over the rows.
 
-    Labels are 0, 1, …, and each of them must occur.
+    Labels are 0, 1, …, and each of them must occur. A row counts as often as its weight says.
     """
     codes = np.asarray(labels)
     check.require(
@@ -81,12 +88,12 @@ def class_weights(labels: Int[Tensor, " rows"] | Any) -> Float[Tensor, " classes
         f"`labels` must be integers with one axis and at least one row, got {codes.dtype} {codes.shape}",
     )
     check.require(int(codes.min()) >= 0, f"`labels` must be at least 0, got {codes.min()}")
-    counts = np.bincount(codes)
+    counts = np.bincount(codes, None if row_weights is None else np.asarray(row_weights, dtype=np.float64))
     empty = np.flatnonzero(counts == 0)
     check.require(
         len(empty) == 0, f"`labels` must contain every class up to {len(counts) - 1}, got none of {empty}"
     )
-    return torch.from_numpy(len(codes) / (len(counts) * counts)).float()
+    return torch.from_numpy(counts.sum() / (len(counts) * counts)).float()
 
 
 def check_honoured(loss: LossFunction, recipe: Recipe) -> None:

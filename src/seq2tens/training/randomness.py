@@ -36,6 +36,14 @@ def seed_noise(seed: int, epoch: int, rank: int, device: torch.device) -> None:
 
 
 @contextmanager
+def initial(seed: int) -> Iterator[None]:
+    """Let modules built inside draw their weights from the seed; epoch 0 comes before all training."""
+    with isolated(torch.device("cpu")):
+        torch.default_generator.manual_seed(derive(seed, 0, "noise"))
+        yield
+
+
+@contextmanager
 def isolated(device: torch.device) -> Iterator[None]:
     """Put torch's global generators, of the CPU and of this device, back at the end."""
     devices = [] if device.type == "cpu" else [device]

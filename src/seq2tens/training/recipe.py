@@ -51,7 +51,8 @@ class Recipe:
         patience: stop after so many epochs without a better value; None never stops early.
         keep_best: end with the weights of the best epoch rather than the last.
         clip_norm: scale a gradient of larger norm down to this norm.
-        label_smoothing, class_weights: for a loss that supports them, such as `CrossEntropy`.
+        label_smoothing: for a loss that supports it, such as `CrossEntropy`.
+        class_weights: for a loss that supports them, such as `CrossEntropy`.
         sampling: `"shuffle"`, `"buckets"` (sequences of similar length together) or `"balanced"` (the same
             number from every class in each batch; an epoch is all of the smallest class).
         average: decay of an exponential moving average of the weights, which then takes the place of the

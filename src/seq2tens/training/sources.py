@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+import hashlib
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from seq2tens._checks import require
+from seq2tens.data import Sequences
 
 
 class Source(Protocol):
     """What the loop asks of data: a length, and the batch of some rows.
 
     Two optional attributes with one entry per row serve sampling: `labels` for balanced batches, `lengths`
-    for buckets.
+    for buckets. With an optional `digest` of the data, a checkpoint can tell data that is not its own.
     """
 
     def __len__(self) -> int: ...
@@ -44,6 +49,70 @@ class TensorSource:
         return tuple(tensor[rows] for tensor in self.tensors)
 
 
+class SequenceBatch(NamedTuple):
+    """Sequences padded with zeros to the longest of them; `lengths` is None if there is no padding."""
+
+    values: Float[Tensor, "rows time channels"]
+    lengths: Int[Tensor, " rows"] | None
+    labels: Int[Tensor, " rows"] | None
+    weights: Float[Tensor, " rows"] | None
+
+
+class SequenceSource:
+    """Sequences without gaps, with labels and row weights if there are any.
+
+    The steps of all sequences are one tensor, from which a batch is gathered at once: padding every sequence
+    to the longest of all would be no faster, and can need any amount of memory.
+    """
+
+    def __init__(
+        self,
+        sequences: Sequences,
+        labels: Int[Tensor, " rows"] | None = None,
+        weights: Float[Tensor, " rows"] | None = None,
+    ) -> None:
+        require(
+            sequences.times is None and sequences.static is None and not np.isnan(sequences.values).any(),
+            "`sequences` must have no times, no static features and no missing entries; see `Preparation`",
+        )
+        for name, given in (("labels", labels), ("weights", weights)):
+            require(
+                given is None or len(given) == len(sequences),
+                f"`{name}` must have {len(sequences)} rows, got {0 if given is None else len(given)}",
+            )
+        self.steps = torch.tensor(sequences.values, dtype=torch.float32)
+        self.starts = torch.tensor(sequences.offsets[:-1])
+        self.lengths = torch.tensor(sequences.lengths)
+        self.labels, self.weights = labels, weights
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def batch(self, rows: Tensor) -> SequenceBatch:
+        """The chosen rows."""
+        lengths = self.lengths[rows]
+        longest = max(1, int(lengths.max()))
+        step = torch.arange(longest)
+        padded = int(lengths.min()) < longest
+        outside = step >= lengths[:, None] if padded else None
+        index = self.starts[rows][:, None] + step
+        if outside is not None:
+            index = index.masked_fill_(outside, 0)
+        values = self.steps.index_select(0, index.flatten()).view(*index.shape, -1)
+        if outside is not None:
+            values = values.masked_fill_(outside[..., None], 0.0)
+        labels, weights = (None if t is None else t[rows] for t in (self.labels, self.weights))
+        return SequenceBatch(values, lengths if padded else None, labels, weights)
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of all there is."""
+        total = hashlib.sha256()
+        for tensor in (self.steps, self.lengths, self.labels, self.weights):
+            total.update(b"none" if tensor is None else tensor.contiguous().numpy().tobytes())
+        return total.hexdigest()
+
+
 class Subset:
     """Some rows of another source, as for a validation split."""
 
@@ -56,6 +125,14 @@ class Subset:
     def batch(self, rows: Tensor) -> Any:
         """The chosen rows, counted within the subset."""
         return self.source.batch(self.rows[rows])
+
+    @cached_property
+    def digest(self) -> str | None:
+        """A hash of the source's and of the rows, if the source has one."""
+        whole = getattr(self.source, "digest", None)
+        if whole is None:
+            return None
+        return hashlib.sha256(whole.encode() + self.rows.numpy().tobytes()).hexdigest()
 
     @property
     def labels(self) -> Any:

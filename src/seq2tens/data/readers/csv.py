@@ -29,7 +29,7 @@ def read_csv(path: str | Path, columns: Columns | None = None) -> Labelled:
         _, names = next(rows, (0, []))
         if not names:
             raise malformed(path, "must begin with a header, got an empty file")
-        return _table(rows, [name.strip() for name in names], columns, path).gather(columns)
+        return _table(rows, [name.strip() for name in names], columns, path).gather()
 
 
 def _rows(file: Iterator[str], path: Path) -> Rows:
@@ -46,7 +46,8 @@ def _rows(file: Iterator[str], path: Path) -> Rows:
 
 
 def _table(rows: Rows, names: list[str], columns: Columns, path: Path) -> Table:
-    channels = columns.channels_among(names, path)
+    columns = columns.among(names, path)
+    channels = columns.channels or ()
     lines, ids, labels, times, values = array("q"), [], [], array("d"), array("d")
     for line, cells in rows:
         if len(cells) != len(names):
@@ -65,7 +66,7 @@ def _table(rows: Rows, names: list[str], columns: Columns, path: Path) -> Table:
         return malformed(path, reason, lines[row])
 
     matrix = np.frombuffer(values).reshape(len(ids), len(channels))
-    return Table(ids, np.frombuffer(times), matrix, None if columns.label is None else labels, error)
+    return Table(columns, ids, np.frombuffer(times), matrix, None if columns.label is None else labels, error)
 
 
 class Row(NamedTuple):

@@ -30,14 +30,14 @@ def read_parquet(path: str | Path, columns: Columns | None = None) -> Labelled:
     except arrow.ArrowException as error:
         raise malformed(path, f"must be a Parquet file: {error}") from error
     with naming(path):
-        return _table(table, columns, path).gather(columns)
+        return _table(table, columns, path).gather()
 
 
 def _table(table: Any, columns: Columns, path: Path) -> Table:
-    channels = columns.channels_among(table.column_names, path)
+    columns = columns.among(table.column_names, path)
     if table.num_rows == 0:
         raise malformed(path, "must have rows, got none")
-    values = np.column_stack([_numbers(table, name, path) for name in channels])
+    values = np.column_stack([_numbers(table, name, path) for name in columns.channels or ()])
     labels = None if columns.label is None else _filled(table, columns.label, path)
 
     def error(row: int, reason: str) -> ReadError:
@@ -47,7 +47,7 @@ def _table(table: Any, columns: Columns, path: Path) -> Table:
     missing = np.flatnonzero(np.isnan(times))
     if len(missing):
         raise error(int(missing[0]), f"column `{columns.time}` must be a number, got nothing")
-    return Table(_filled(table, columns.id, path), times, values, labels, error)
+    return Table(columns, _filled(table, columns.id, path), times, values, labels, error)
 
 
 def _numbers(table: Any, name: str, path: Path) -> Float[np.ndarray, " rows"]:

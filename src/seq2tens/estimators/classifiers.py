@@ -1,0 +1,121 @@
+"""The paper's networks as classifiers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from seq2tens import nn
+from seq2tens.estimators.networks import NetworkClassifier
+from seq2tens.functional import Weights
+
+# Small and quick, for the checks that aeon and sktime run.
+TEST_PARAMS = {"epochs": 2, "batch_size": 4, "random_state": 0, "device": "cpu"}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class FCNLS2TClassifier(NetworkClassifier):
+    """Convolutions for what is near in time, low-rank Seq2Tens layers for what is far apart: FCN-LS2T.
+
+    Arguments of `nn.FCNLS2T`, and those of every `NetworkClassifier`.
+
+    Example:
+        >>> import numpy as np
+        >>> from seq2tens.estimators import FCNLS2TClassifier
+        >>> rng = np.random.default_rng(0)
+        >>> y = np.array(["calm", "wild"] * 10)
+        >>> X = [rng.normal(scale=1 + 3 * (label == "wild"), size=(2, rng.integers(5, 9))) for label in y]
+        >>> model = FCNLS2TClassifier(epochs=2, width=8, fcn_width=8, scaling="channel", random_state=0)
+        >>> model.fit(X, y).predict_proba(X[:3]).shape
+        (3, 2)
+    """
+
+    fcn_width: int = 64
+    width: int = 64
+    depth: int = 3
+    order: int = 2
+    weights: Weights = "recursive"
+    dropout: float = 0.0
+    spatial_dropout: float = 0.0
+
+    _features = nn.FCNLS2T
+
+    @classmethod
+    def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
+        return {**TEST_PARAMS, "fcn_width": 4, "width": 4, "depth": 1}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class DeepLS2TClassifier(NetworkClassifier):
+    """Low-rank Seq2Tens layers on top of each other: LS2T.
+
+    Arguments of `nn.DeepLS2T`, and those of every `NetworkClassifier`.
+
+    Example:
+        >>> import numpy as np
+        >>> from seq2tens.estimators import DeepLS2TClassifier
+        >>> X, y = np.random.default_rng(0).normal(size=(12, 3, 20)), np.arange(12) % 2
+        >>> DeepLS2TClassifier(epochs=2, width=8, random_state=0).fit(X, y).predict(X).shape
+        (12,)
+    """
+
+    width: int = 64
+    depth: int = 3
+    order: int = 2
+    weights: Weights = "recursive"
+    spatial_dropout: float = 0.0
+
+    _features = nn.DeepLS2T
+
+    @classmethod
+    def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
+        return {**TEST_PARAMS, "width": 4, "depth": 2}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class FCNClassifier(NetworkClassifier):
+    """Three convolutions and the mean over time, the paper's baseline.
+
+    Arguments of `nn.FCN`, and those of every `NetworkClassifier`.
+
+    Example:
+        >>> import numpy as np
+        >>> from seq2tens.estimators import FCNClassifier
+        >>> X, y = np.random.default_rng(0).normal(size=(12, 3, 20)), np.arange(12) % 2
+        >>> FCNClassifier(epochs=2, width=8, random_state=0).fit(X, y).predict(X).shape
+        (12,)
+    """
+
+    width: int = 128
+    dropout: float = 0.0
+    spatial_dropout: float = 0.0
+
+    _features = nn.FCN
+
+    @classmethod
+    def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
+        return {**TEST_PARAMS, "width": 4}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ResNetClassifier(NetworkClassifier):
+    """Residual blocks of convolutions and the mean over time, a baseline.
+
+    Arguments of `nn.ResNet`, and those of every `NetworkClassifier`.
+
+    Example:
+        >>> import numpy as np
+        >>> from seq2tens.estimators import ResNetClassifier
+        >>> X, y = np.random.default_rng(0).normal(size=(12, 3, 20)), np.arange(12) % 2
+        >>> ResNetClassifier(epochs=2, widths=(4, 4), random_state=0).fit(X, y).predict(X).shape
+        (12,)
+    """
+
+    widths: tuple[int, ...] = (64, 128, 128)
+
+    _features = nn.ResNet
+    _paper_model = "resnet"
+
+    @classmethod
+    def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
+        return {**TEST_PARAMS, "widths": (4, 4)}

@@ -1,0 +1,120 @@
+"""How good predictions are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Int, Shaped
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from seq2tens._checks import require
+
+
+@dataclass(frozen=True)
+class ClassEvaluation:
+    """One class: `support` is how many sequences have it; a ratio without any case is None."""
+
+    label: Any
+    support: int
+    precision: float | None
+    recall: float | None
+    f1: float | None
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Measures of a classifier's predictions.
+
+    `balanced_accuracy` is the mean recall of the classes that occur. `auroc` and `auprc` (average precision)
+    belong to the second class where there are two, and are means over all classes, each against the rest,
+    where there are more; they are None unless every class of the classifier, and no other, occurs.
+    """
+
+    sequences: int
+    accuracy: float
+    balanced_accuracy: float
+    auroc: float | None
+    auprc: float | None
+    classes: tuple[ClassEvaluation, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON data; labels are strings or numbers."""
+        data = asdict(self)
+        data["classes"] = [row | {"label": _plain(row["label"])} for row in data["classes"]]
+        return data
+
+
+def evaluate(
+    labels: Shaped[np.ndarray, " sequences"] | Sequence[Any],
+    probabilities: Float[np.ndarray, "sequences classes"],
+    classes: Shaped[np.ndarray, " classes"] | Sequence[Any],
+) -> Evaluation:
+    """Compare true labels with the probabilities of `classes`; the likeliest class is the prediction.
+
+    Labels that are none of `classes` count as wrong, and get a row of their own after them.
+    """
+    found, names = _listed(labels), _listed(classes)
+    _check_shapes(found, probabilities, names)
+    names += sorted(set(found) - set(names))
+    numbers = {name: i for i, name in enumerate(names)}
+    truth = np.array([numbers[label] for label in found])
+    predicted = probabilities.argmax(axis=1)
+    rows = tuple(_one_class(name, truth == i, predicted == i) for i, name in enumerate(names))
+    auroc, auprc = _areas(truth, probabilities)
+    return Evaluation(
+        sequences=len(found),
+        accuracy=float(np.mean(truth == predicted)),
+        balanced_accuracy=float(np.mean([row.recall for row in rows if row.recall is not None])),
+        auroc=auroc,
+        auprc=auprc,
+        classes=rows,
+    )
+
+
+def _listed(values: np.ndarray | Sequence[Any]) -> list[Any]:
+    """As Python's own values; an array made of a list would turn a mixture of types into text."""
+    return values.tolist() if isinstance(values, np.ndarray) else list(values)
+
+
+def _check_shapes(labels: list[Any], probabilities: np.ndarray, classes: list[Any]) -> None:
+    require(len(labels) > 0, "`labels` must hold at least one label, got none")
+    expected = (len(labels), len(classes))
+    require(
+        probabilities.shape == expected,
+        f"`probabilities` must have shape (sequences, classes) = {expected}, got {probabilities.shape}",
+    )
+
+
+def _one_class(
+    label: Any, true: Bool[np.ndarray, " sequences"], found: Bool[np.ndarray, " sequences"]
+) -> ClassEvaluation:
+    hits, support, taken = int((true & found).sum()), int(true.sum()), int(found.sum())
+    return ClassEvaluation(
+        label,
+        support,
+        precision=hits / taken if taken else None,
+        recall=hits / support if support else None,
+        f1=2 * hits / (support + taken) if support + taken else None,
+    )
+
+
+def _areas(
+    truth: Int[np.ndarray, " sequences"], probabilities: Float[np.ndarray, "sequences classes"]
+) -> tuple[float | None, float | None]:
+    n_classes = probabilities.shape[1]
+    if n_classes < 2 or set(truth.tolist()) != set(range(n_classes)):
+        return None, None
+    counted = [1] if n_classes == 2 else range(n_classes)
+    pairs = [(truth == i, probabilities[:, i]) for i in counted]
+    auroc, auprc = (
+        float(np.mean([score(true, chance) for true, chance in pairs]))
+        for score in (roc_auc_score, average_precision_score)
+    )
+    return auroc, auprc
+
+
+def _plain(label: Any) -> Any:
+    return label if isinstance(label, str | int | float) else str(label)

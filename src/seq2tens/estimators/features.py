@@ -1,0 +1,238 @@
+"""Feature maps without training, for any classifier or regressor of scikit-learn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from aeon.transformations.collection.base import BaseCollectionTransformer
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from seq2tens import _checks as check
+from seq2tens import algebra
+from seq2tens import functional as F
+from seq2tens.data import Preparation, Sequences, length_blocks
+from seq2tens.estimators.inputs import SequenceInput
+from seq2tens.estimators.randomness import RandomState, seed_of
+from seq2tens.estimators.saving import Storable
+from seq2tens.training import SequenceSource
+from seq2tens.training.checkpoint import Tensors
+
+# Numbers in the largest tensor of a block of sequences.
+BLOCK_NUMBERS = 2**23
+
+Path = Float[Tensor, "rows time channels"]
+Lengths = Int[Tensor, " rows"]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class SequenceFeatures(SequenceInput, Storable, BaseCollectionTransformer):
+    """What the feature maps have in common: sequences of any length to a table with one row each.
+
+    Args:
+        scaling: standardise each channel with the statistics of the training data (`"channel"`) or of each
+            sequence by itself (`"sequence"`), or not at all (None).
+        time: put a time coordinate, from 0 to 1, before the channels.
+        difference: take increments, the first one from 0.
+        normalization: level m is divided by this power of its number of terms, C(length, m).
+    """
+
+    scaling: Literal["channel", "sequence"] | None = "channel"
+    time: bool = True
+    difference: bool = True
+    normalization: float = 0.5
+
+    _tags: ClassVar[dict[str, Any]] = {
+        "X_inner_type": ["np-list", "numpy3D"],
+        "output_data_type": "Tabular",
+        "removes_missing_values": True,
+        "removes_unequal_length": True,
+        "capability:multivariate": True,
+        "capability:unequal_length": True,
+        "capability:missing_values": True,
+    }
+
+    def transform(self, X: Any, y: Any = None) -> Float[np.ndarray, "rows features"]:
+        """The features of each sequence; `y` is not looked at (aeon would count the labels, but not
+        `Sequences`)."""
+        return super().transform(X)
+
+    def _fit(self, X: Sequences, y: Any = None) -> None:
+        self.preparation_ = Preparation(self.scaling).fit(X)
+        self._start(self.preparation_.n_outputs + bool(self.time))
+
+    @torch.inference_mode()
+    def _transform(self, X: Sequences, y: Any = None) -> Float[np.ndarray, "rows features"]:
+        source = SequenceSource(self.preparation_.transform(X))
+        table = torch.empty(len(source), self.n_features_, dtype=torch.float64)
+        for block in map(torch.from_numpy, length_blocks(X.lengths, self._block_steps())):
+            values = source.batch(block).values.double()
+            table[block] = self._map(*self._embed(values, source.lengths[block]))
+        return table.numpy()
+
+    def _embed(self, x: Path, lengths: Lengths) -> tuple[Path, Lengths]:
+        if self.time:
+            x = F.time_embedding(x, lengths=lengths)
+        return (F.difference(x, lengths=lengths) if self.difference else x), lengths
+
+    def _scale(self, order: int, lengths: Lengths) -> Float[Tensor, "rows order 1"]:
+        """Factors of the levels."""
+        ones = torch.ones(len(lengths), order, 1, dtype=torch.float64)
+        return F.normalize_levels(ones, ones.new_full((order,), self.normalization), lengths)
+
+    @property
+    def n_features_(self) -> int:
+        """Columns of the result."""
+        raise NotImplementedError
+
+    def _start(self, n_inputs: int) -> None:
+        """Prepare the map for so many channels."""
+        raise NotImplementedError
+
+    def _map(self, x: Path, lengths: Lengths) -> Float[Tensor, "rows features"]:
+        raise NotImplementedError
+
+    def _block_steps(self) -> int:
+        raise NotImplementedError
+
+    def _facts(self) -> dict[str, Any]:
+        return {"preparation": self.preparation_.state(), "metadata": self.metadata_}
+
+    def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
+        self.preparation_, self.metadata_ = Preparation.from_state(facts["preparation"]), facts["metadata"]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LS2TFeatures(SequenceFeatures):
+    """Random low-rank functionals of the Seq2Tens map, each level's value for the whole sequence.
+
+    The vectors z are drawn once, normal with variance 1 / channels, and never trained.
+
+    Args:
+        width: number of functionals per level; the table has order · width columns.
+        order: highest level.
+        weights: as in `functional.ls2t`.
+        lift_order: as in `functional.ls2t`.
+        decay: as in `functional.ls2t`, one number for all functionals.
+        random_state: an integer, a numpy `RandomState` or None.
+
+    Example:
+        >>> import numpy as np
+        >>> from sklearn.linear_model import RidgeClassifierCV
+        >>> from sklearn.pipeline import make_pipeline
+        >>> from sklearn.preprocessing import StandardScaler
+        >>> from seq2tens.estimators import LS2TFeatures
+        >>> rng = np.random.default_rng(0)
+        >>> y = np.arange(20) % 2
+        >>> X = [rng.normal(scale=1 + 3 * label, size=(2, rng.integers(5, 9))) for label in y]
+        >>> model = make_pipeline(LS2TFeatures(random_state=0), StandardScaler(), RidgeClassifierCV())
+        >>> model.fit(X, y).predict(X[:3]).shape
+        (3,)
+    """
+
+    width: int = 256
+    order: int = 3
+    weights: F.Weights = "independent"
+    lift_order: int = 1
+    decay: float | None = None
+    random_state: RandomState = None
+
+    def _start(self, n_inputs: int) -> None:
+        check.positive_int("width", self.width)
+        check.positive_int("order", self.order)
+        generator = torch.Generator().manual_seed(seed_of(self.random_state))
+        components = self.order if self.weights == "recursive" else self.order * (self.order + 1) // 2
+        drawn = torch.randn(components, n_inputs, self.width, generator=generator, dtype=torch.float64)
+        self.functionals_ = drawn / n_inputs**0.5
+
+    @property
+    def n_features_(self) -> int:
+        """Columns of the result."""
+        return self.order * self.width
+
+    def _map(self, x: Path, lengths: Lengths) -> Float[Tensor, "rows features"]:
+        levels = F.ls2t(
+            x,
+            self.functionals_,
+            order=self.order,
+            weights=self.weights,
+            lift_order=self.lift_order,
+            decay=None if self.decay is None else x.new_full((self.width,), self.decay),
+            lengths=lengths,
+            return_sequences=False,
+        )
+        assert isinstance(levels, Tensor)
+        return (levels * self._scale(self.order, lengths)).flatten(1)
+
+    def _block_steps(self) -> int:
+        return max(1, BLOCK_NUMBERS // (len(self.functionals_) * self.width))
+
+    def _tensors(self) -> Tensors:
+        return {"functionals": self.functionals_}
+
+    def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
+        super()._restore(tensors, facts)
+        self.functionals_ = tensors["functionals"]
+
+    @classmethod
+    def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
+        return {"width": 4, "order": 2, "random_state": 0}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Seq2TensFeatures(SequenceFeatures):
+    """All coordinates of the Seq2Tens map up to an order: d + d² + … for d channels.
+
+    With the lift `"exp"` and increments they are the signature of the path through 0 and the values. Levels
+    are not normalised unless asked for.
+
+    Args:
+        order: highest level.
+        lift: `"linear"` or `"exp"`, as in `seq2tens.seq2tens`.
+        max_features: more columns than this are an error; use `LS2TFeatures` then.
+
+    Example:
+        >>> import numpy as np
+        >>> from seq2tens.estimators import Seq2TensFeatures
+        >>> X = [np.ones((2, 5)), np.ones((2, 7))]
+        >>> Seq2TensFeatures(order=3, time=False).fit_transform(X).shape
+        (2, 14)
+    """
+
+    order: int = 2
+    lift: Literal["linear", "exp"] = "linear"
+    max_features: int = 100_000
+    normalization: float = 0.0
+
+    def _start(self, n_inputs: int) -> None:
+        check.positive_int("order", self.order)
+        check.choice("lift", self.lift, ("linear", "exp"))
+        check.require(
+            self.n_features_ <= self.max_features,
+            f"`order` must give at most {self.max_features} features (`max_features`), got "
+            f"{self.n_features_} for order {self.order} and {n_inputs} channels, that of time included",
+        )
+
+    @property
+    def n_features_(self) -> int:
+        """Columns of the result."""
+        channels = self.preparation_.n_outputs + bool(self.time)
+        return sum(channels**m for m in range(1, self.order + 1))
+
+    def _map(self, x: Path, lengths: Lengths) -> Float[Tensor, "rows features"]:
+        levels = algebra.seq2tens(x, self.order, self.lift, lengths=lengths).levels[1:]
+        factors = self._scale(self.order, lengths)
+        return torch.cat([level.flatten(1) * factors[:, m] for m, level in enumerate(levels)], dim=1)
+
+    def _block_steps(self) -> int:
+        return max(1, BLOCK_NUMBERS // self.n_features_)
+
+    def _tensors(self) -> Tensors:
+        return {}
+
+    @classmethod
+    def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
+        return {"order": 2}

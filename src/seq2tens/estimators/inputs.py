@@ -1,0 +1,113 @@
+"""What estimators accept: aeon's collections, and `Sequences`, which aeon does not know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
+from aeon.utils.conversion import convert_collection
+from aeon.utils.validation.collection import get_type
+from jaxtyping import Shaped
+from sklearn.utils.multiclass import type_of_target
+
+from seq2tens._checks import ArgumentError, require
+from seq2tens.data import Preparation, Sequences, from_aeon
+
+
+class SequenceInput:
+    """Gives aeon's base classes every collection as `Sequences`; to be named before them.
+
+    aeon's own checks have nothing to do: estimators of this library handle one channel or several, unequal
+    lengths and missing values.
+    """
+
+    preparation_: Preparation
+    metadata_: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def _preprocess_collection(self, X: Any, store_metadata: bool = True) -> Sequences:
+        sequences = as_sequences(X)
+        if store_metadata:
+            self.metadata_ = _metadata(sequences)
+        return sequences
+
+    def _check_shape(self, X: Sequences) -> None:
+        self.preparation_.check(X, "X")
+
+    @property
+    def scaler_(self) -> Any:
+        """The scaler of the values, None without scaling."""
+        return self.preparation_.scaler
+
+    @property
+    def n_channels_(self) -> int:
+        """Channels of the training data."""
+        return self.preparation_.n_channels
+
+
+def as_sequences(X: Any) -> Sequences:
+    """The collection as sequences of at least one step each.
+
+    A list of `Sequences`, which is what scikit-learn makes of a selection of rows, is joined.
+    """
+    sequences = _converted(X)
+    require(len(sequences) > 0, "`X` must hold at least one sequence, got none")
+    empty = np.flatnonzero(sequences.lengths == 0)
+    require(
+        len(empty) == 0,
+        f"`X` must have at least one step in every sequence, got none in sequence {empty[:1].sum()}",
+    )
+    return sequences
+
+
+def as_labels(y: Any, n: int) -> Shaped[np.ndarray, " rows"]:
+    """The labels of `n` sequences as an array."""
+    labels = np.asarray(y)
+    require(labels.ndim == 1, f"`y` must have one axis, got shape {labels.shape}")
+    require(len(labels) == n, f"`y` must have {n} labels, one for each sequence of `X`, got {len(labels)}")
+    for i in np.flatnonzero(pd.isna(labels)):
+        raise ArgumentError(f"`y` must hold a label for every sequence, got {labels[i]} at index {i}")
+    kind = type_of_target(labels, input_name="y")
+    require(kind in ("binary", "multiclass"), f"`y` must hold class labels, got {kind} values")
+    return labels
+
+
+def _converted(X: Any) -> Sequences:
+    if isinstance(X, Sequences):
+        return X
+    if isinstance(X, list):
+        require(len(X) > 0, "`X` must hold at least one sequence, got an empty list")
+        if isinstance(X[0], Sequences):
+            return Sequences.concatenate(X)
+        X = [x[None] if isinstance(x, np.ndarray) and x.ndim == 1 else x for x in X]
+    if _kind(X) not in ("numpy3D", "np-list"):
+        X = convert_collection(X, "np-list")
+    return from_aeon(X)
+
+
+def _kind(X: Any) -> str:
+    """aeon's name for this kind of collection."""
+    try:
+        return get_type(X)
+    except (TypeError, ValueError) as error:
+        given = f"list of {type(X[0]).__name__}" if isinstance(X, list) else type(X).__name__
+        raise TypeError(
+            "`X` must be an array (n, channels, time) of numbers, a list of arrays (channels, time), another "
+            f"of aeon's collections or `Sequences`, got {given} ({error})"
+        ) from error
+
+
+def _metadata(sequences: Sequences) -> dict[str, Any]:
+    """What aeon notes about training data."""
+    lengths = np.unique(sequences.lengths)
+    return {
+        "multivariate": sequences.n_channels > 1,
+        "missing_values": bool(np.isnan(sequences.values).any()),
+        "unequal_length": len(lengths) > 1,
+        "n_cases": len(sequences),
+        "n_channels": sequences.n_channels,
+        "n_timepoints": int(lengths[0]) if len(lengths) == 1 else None,
+    }

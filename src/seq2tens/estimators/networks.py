@@ -1,0 +1,214 @@
+"""Networks as classifiers in the manner of scikit-learn and aeon."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float, Shaped
+from torch import Tensor, nn
+
+from seq2tens import _checks as check
+from seq2tens import training
+from seq2tens.data import Preparation, Sequences, length_blocks
+from seq2tens.estimators import _plain
+from seq2tens.estimators.base import SequenceClassifier
+from seq2tens.estimators.devices import find_device, make_fabric
+from seq2tens.estimators.randomness import RandomState, seed_of
+from seq2tens.estimators.weighting import class_weights, row_weights
+from seq2tens.training import Checkpoints, CrossEntropy, Recipe, SequenceBatch, SequenceSource, Subset
+from seq2tens.training.checkpoint import Tensors
+from seq2tens.training.progress import Style
+from seq2tens.training.randomness import initial, order
+
+# Sequences by themselves are standardised where there are at most so many for training.
+FEW_SEQUENCES = 100
+# Arguments that take the place of the recipe's.
+OVERRIDES = ("epochs", "batch_size", "learning_rate")
+
+
+class WithHead(nn.Module):
+    """Features of a sequence, then logits."""
+
+    def __init__(self, features: nn.Module, n_classes: int) -> None:
+        super().__init__()
+        self.features = features
+        self.head = nn.Linear(features.out_features, n_classes)  # type: ignore[arg-type]
+
+    def forward(self, values: Tensor, lengths: Tensor | None = None) -> Float[Tensor, "rows classes"]:
+        """Logits of the sequences."""
+        return self.head(self.features(values, lengths=lengths))
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class NetworkClassifier(SequenceClassifier):
+    """What all networks have in common; a subclass adds the sizes of its network.
+
+    Args:
+        recipe: `"fast"`, `"paper"` or a `training.Recipe`.
+        epochs: in place of the recipe's.
+        batch_size: in place of the recipe's.
+        learning_rate: in place of the recipe's.
+        class_weight: None, `"balanced"` (every class counts the same) or a weight for each label; this
+            decides, whatever the recipe says.
+        scaling: standardise each channel with the statistics of the training data (`"channel"`) or of each
+            sequence by itself (`"sequence"`), not at all (None), or, with `"auto"`, by sequence where there
+            are at most 100 for training, else by channel.
+        validation_fraction: part of the training data, of each class alike, that is not trained on: the
+            weights with the lowest loss on it are kept, and early stopping looks at it, if the recipe stops
+            early.
+        checkpoint: a folder; a fit that was killed goes on when called again with the same arguments.
+        progress: `"silent"`, `"auto"`, `"bar"` or `"lines"`.
+        random_state: an integer, a numpy `RandomState` or None.
+        device: name of a Fabric accelerator; `"auto"` takes the fastest there is.
+
+    After `fit` there are `network_`, `history_` (a row per epoch), `classes_`, `scaler_` and `n_channels_`.
+    """
+
+    recipe: Recipe | Literal["fast", "paper"] = "fast"
+    epochs: int | None = None
+    batch_size: int | None = None
+    learning_rate: float | None = None
+    class_weight: Literal["balanced"] | dict[Any, float] | None = "balanced"
+    scaling: Literal["auto", "channel", "sequence"] | None = "auto"
+    validation_fraction: float | None = None
+    checkpoint: str | Path | Checkpoints | None = None
+    progress: Style = "silent"
+    random_state: RandomState = None
+    device: str = "auto"
+
+    _tags: ClassVar[dict[str, Any]] = {"algorithm_type": "deeplearning"}
+    _features: ClassVar[Callable[..., nn.Module]]
+    _paper_model: ClassVar[Literal["fcn-ls2t", "resnet"]] = "fcn-ls2t"
+
+    def _fit(self, X: Sequences, y: Shaped[np.ndarray, " rows"], sample_weight: Any = None) -> None:
+        seed = self._seed()
+        self.preparation_ = Preparation(self._scaling(len(X))).fit(X)
+        labels = torch.from_numpy(np.searchsorted(self.classes_, y))
+        source = SequenceSource(self.preparation_.transform(X), labels, row_weights(sample_weight, labels))
+        kept, held = self._split(labels, seed)
+        recipe = self._recipe(len(kept))
+        self.network_ = self._network(seed)
+        result = training.fit(
+            self.network_,
+            self._loss(source, kept, recipe),
+            source if held is None else Subset(source, kept),
+            recipe=recipe,
+            seed=seed,
+            validation=None if held is None else Subset(source, held),
+            metrics=None if held is None else {"accuracy": accuracy},
+            fabric=make_fabric(self.device),
+            checkpoint=self.checkpoint,
+            progress=self.progress,
+        )
+        self.history_ = [dict(row) for row in result.history]
+
+    @torch.inference_mode()
+    def _predict_proba(self, X: Sequences) -> Float[np.ndarray, "rows classes"]:
+        source = SequenceSource(self.preparation_.transform(X))
+        device = self.network_.head.weight.device
+        logits = torch.empty(len(source), self.n_classes_, dtype=torch.float64)
+        for block in map(torch.from_numpy, length_blocks(X.lengths)):
+            values, lengths = source.batch(block)[:2]
+            lengths = None if lengths is None else lengths.to(device)
+            logits[block] = self.network_(values.to(device), lengths).cpu().double()
+        wrong = (~logits.isfinite()).any(dim=1).nonzero()
+        check.require(
+            len(wrong) == 0,
+            "`X` must have values of the size of those in training, "
+            f"but the network's output for sequence {wrong[:1].sum()} is not finite",
+        )
+        return logits.softmax(dim=1).numpy()
+
+    def _seed(self) -> int:
+        check.require(
+            self.checkpoint is None or isinstance(self.random_state, int | np.integer),
+            "`random_state` must be an integer where there is a `checkpoint`, or a second call would not "
+            f"be the same run, got {self.random_state!r}",
+        )
+        return seed_of(self.random_state)
+
+    def _scaling(self, n_train: int) -> Literal["channel", "sequence"] | None:
+        check.choice("scaling", self.scaling, ("auto", "channel", "sequence", None))
+        if self.scaling == "auto":
+            return "sequence" if n_train <= FEW_SEQUENCES else "channel"
+        return self.scaling
+
+    def _split(self, labels: Tensor, seed: int) -> tuple[Tensor, Tensor | None]:
+        """Rows to train on, and rows to validate on if any."""
+        if self.validation_fraction is None:
+            return torch.arange(len(labels)), None
+        check.require(
+            0 < self.validation_fraction < 1,
+            f"`validation_fraction` must lie in (0, 1), got {self.validation_fraction}",
+        )
+        kept, held = training.validation_split(labels, self.validation_fraction, order(seed, 0))
+        check.require(
+            len(held) > 0,
+            f"`validation_fraction` must give at least one of {len(labels)} sequences, "
+            f"got none for {self.validation_fraction}",
+        )
+        return kept, held
+
+    def _recipe(self, n_train: int) -> Recipe:
+        """The recipe with what the arguments say in its place."""
+        recipe = self.recipe
+        if not isinstance(recipe, Recipe):
+            check.choice("recipe", recipe, ("fast", "paper"))
+            paper = recipe == "paper"
+            recipe = (
+                training.paper_recipe(n_train, self._paper_model) if paper else training.fast_recipe(n_train)
+            )
+        given = {name: _plain.python(getattr(self, name)) for name in OVERRIDES}
+        changes = {name: value for name, value in given.items() if value is not None}
+        changes["class_weights"] = self.class_weight is not None
+        if self.validation_fraction is not None and recipe.monitor == "train_loss":
+            changes |= {"monitor": "validation_loss", "mode": "min", "keep_best": True}
+        return replace(recipe, **changes)
+
+    def _loss(self, source: SequenceSource, rows: Tensor, recipe: Recipe) -> CrossEntropy:
+        """Classes are weighted by the rows that are trained on."""
+        labels, weights = (None if t is None else t[rows] for t in (source.labels, source.weights))
+        assert labels is not None
+        return CrossEntropy(
+            forward,
+            class_weights=class_weights(self.class_weight, self.classes_, labels, weights),
+            label_smoothing=recipe.label_smoothing,
+        )
+
+    def _network(self, seed: int) -> WithHead:
+        common = {field.name for field in fields(NetworkClassifier)}
+        own = [field.name for field in fields(self) if field.name not in common]
+        sizes = {name: _plain.python(getattr(self, name)) for name in own}
+        with initial(seed):
+            return WithHead(type(self)._features(self.preparation_.n_outputs, **sizes), self.n_classes_)
+
+    def _tensors(self) -> Tensors:
+        return self.network_.state_dict()
+
+    def _facts(self) -> dict[str, Any]:
+        return {**super()._facts(), "history": self.history_}
+
+    def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
+        super()._restore(tensors, facts)
+        self.history_ = facts["history"]
+        self.network_ = self._network(seed=0).eval()
+        self.network_.load_state_dict(tensors)
+        self.network_.to(find_device(self.device))
+
+
+def forward(model: nn.Module, batch: SequenceBatch) -> tuple[Tensor, ...]:
+    """Logits, labels and, where there are any, weights of a batch."""
+    values, lengths, labels, weights = batch
+    assert labels is not None
+    logits = model(values, lengths)
+    return (logits, labels) if weights is None else (logits, labels, weights)
+
+
+def accuracy(logits: Float[Tensor, "rows classes"], labels: Tensor) -> float:
+    """Part of the rows whose class is right."""
+    return float((logits.argmax(dim=1) == labels).double().mean())

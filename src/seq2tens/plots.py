@@ -1,0 +1,149 @@
+"""Pictures, as matplotlib figures that need no display and leave pyplot alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int, Shaped
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from seq2tens import _checks as check
+
+# Above these numbers of classes the cells of a confusion matrix carry no text, and its grid no lines.
+TEXT_CLASSES, GRID_CLASSES = 20, 40
+LONGEST_LABEL = 18
+COLORS = {"train": "#3b6fb6", "validation": "#d1652b"}
+SUFFIXES = (".png", ".svg", ".pdf")
+
+
+def learning_curves(history: Sequence[Mapping[str, float]]) -> Figure:
+    """Losses, other measurements and learning rate; `history` is that of a fit, one row per epoch."""
+    check.require(len(history) > 0, "`history` must hold at least one epoch, got none")
+    measured = [name for name in history[0] if name not in ("epoch", "seconds", "rate")]
+    losses = [name for name in measured if name.endswith("_loss")]
+    others = [name for name in measured if name not in losses]
+    panels = [("loss", losses), *((_words(name), [name]) for name in others)]
+    figure = Figure(figsize=(7, 3 + 1.9 * len(panels)), layout="constrained")
+    ratios = [3.0] + [2.0] * len(others) + [1.0]
+    axes = figure.subplots(len(panels) + 1, sharex=True, squeeze=False, height_ratios=ratios)[:, 0]
+    for ax, (title, names) in zip(axes, panels, strict=False):
+        _curves(ax, history, title, names)
+    _curves(axes[-1], history, "learning rate", ["rate"])
+    axes[-1].set_xlabel("epoch")
+    axes[-1].xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
+    return figure
+
+
+def confusion_matrix(
+    y_true: Shaped[np.ndarray, " sequences"] | Sequence[Any],
+    y_pred: Shaped[np.ndarray, " sequences"] | Sequence[Any],
+    classes: Shaped[np.ndarray, " classes"] | Sequence[Any],
+) -> Figure:
+    """How often each class (row) was taken for each (column): counts as text, shares of the row as colour."""
+    counts = _counts(*(_listed(values) for values in (y_true, y_pred, classes)))
+    n = len(counts)
+    side = float(np.clip(2.6 + 0.42 * n, 4.2, 12))
+    figure = Figure(figsize=(side + 0.8, side), layout="constrained")
+    ax = figure.subplots()
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    picture = ax.imshow(shares, cmap="Blues", vmin=0, vmax=1, interpolation="nearest")
+    figure.colorbar(picture, ax=ax, label="share of the true class", fraction=0.046, pad=0.03)
+    _label_classes(ax, [str(name) for name in classes])
+    if n <= TEXT_CLASSES:
+        _write_counts(ax, counts, shares)
+    right, total = int(np.trace(counts)), int(counts.sum())
+    ax.set_title(f"{right} of {total} right ({right / max(total, 1):.1%})")
+    return figure
+
+
+def save(figure: Figure, path: str | Path) -> None:
+    """Write a figure as PNG, SVG or PDF, by the suffix; a file that was there stays if this fails."""
+    path = Path(path)
+    suffix = picture_suffix(path)
+    # A name of its own for every process: several may write into one folder.
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        figure.savefig(temporary, format=suffix[1:], dpi=150)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def picture_suffix(path: Path) -> str:
+    """The suffix of a picture, in lower case."""
+    suffix = path.suffix.lower()
+    check.require(
+        suffix in SUFFIXES, f"a picture's name must end with one of {', '.join(SUFFIXES)}, got {str(path)!r}"
+    )
+    return suffix
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _curves(ax: Axes, history: Sequence[Mapping[str, float]], title: str, names: list[str]) -> None:
+    epochs = [row["epoch"] for row in history]
+    values = np.array([[row[name] for name in names] for row in history])
+    for name, curve in zip(names, values.T, strict=True):
+        color = COLORS["validation" if name.startswith("validation") else "train"]
+        # A line of one point would not be seen.
+        ax.plot(epochs, curve, color=color, label=_words(name), marker="o" if len(epochs) == 1 else None)
+    if title == "loss" and values.min() > 0 and values.max() > 20 * values.min():
+        ax.set_yscale("log")
+    if len(names) > 1:
+        ax.legend(frameon=False)
+    ax.set_ylabel(title)
+    ax.grid(alpha=0.25)
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def _listed(values: np.ndarray | Sequence[Any]) -> list[Any]:
+    return values.tolist() if isinstance(values, np.ndarray) else list(values)
+
+
+def _counts(y_true: list[Any], y_pred: list[Any], classes: list[Any]) -> Int[np.ndarray, "true pred"]:
+    check.require(len(classes) > 0, "`classes` must name at least one class, got none")
+    check.require(
+        len(y_true) == len(y_pred),
+        f"`y_true` and `y_pred` must have one length, got {len(y_true)} and {len(y_pred)}",
+    )
+    numbers = {name: i for i, name in enumerate(classes)}
+    for name, values in (("y_true", y_true), ("y_pred", y_pred)):
+        unknown = [value for value in values if value not in numbers]
+        check.require(not unknown, f"`{name}` must hold `classes` only, got {unknown[:1]}")
+    counts = np.zeros((len(classes), len(classes)), dtype=np.int64)
+    rows, columns = ([numbers[value] for value in values] for values in (y_true, y_pred))
+    np.add.at(counts, (rows, columns), 1)
+    return counts
+
+
+def _label_classes(ax: Axes, names: list[str]) -> None:
+    n = len(names)
+    short = [name if len(name) <= LONGEST_LABEL else name[: LONGEST_LABEL - 1] + "…" for name in names]
+    size = float(np.clip(420 / n, 4, 10))
+    upright = n > GRID_CLASSES or max(map(len, short)) > 3
+    # `parse_math`: a dollar sign in a label is a dollar sign.
+    ax.set_xticks(range(n), short, fontsize=size, rotation=90 if upright else 0, parse_math=False)
+    ax.set_yticks(range(n), short, fontsize=size, parse_math=False)
+    ax.set_xlabel("predicted")
+    ax.set_ylabel("true")
+    if n <= GRID_CLASSES:
+        ax.set_xticks(np.arange(n + 1) - 0.5, minor=True)
+        ax.set_yticks(np.arange(n + 1) - 0.5, minor=True)
+        ax.grid(which="minor", color="white", linewidth=1)
+        ax.tick_params(which="minor", length=0)
+    ax.spines[:].set_visible(False)
+
+
+def _write_counts(ax: Axes, counts: np.ndarray, shares: np.ndarray) -> None:
+    for (row, column), count in np.ndenumerate(counts):
+        if count:
+            color = "white" if shares[row, column] > 0.5 else "#333333"
+            ax.text(column, row, str(count), ha="center", va="center", color=color, fontsize=9)

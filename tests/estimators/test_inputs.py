@@ -1,0 +1,74 @@
+import numpy as np
+import pytest
+from aeon.utils.conversion import convert_collection
+
+from data.ragged import assert_same
+from seq2tens.data import Sequences
+from seq2tens.estimators.inputs import as_labels, as_sequences
+
+CUBE = np.random.default_rng(0).normal(size=(6, 2, 5))
+
+
+@pytest.mark.parametrize("kind", ["np-list", "df-list", "pd-multiindex"])
+def test_collections_of_aeon(kind):
+    assert_same(as_sequences(convert_collection(CUBE, kind)), as_sequences(CUBE))
+
+
+@pytest.mark.parametrize("kind", ["numpy2D", "pd-wide", "np-list", "df-list"])
+def test_collections_of_one_channel(kind):
+    assert_same(as_sequences(convert_collection(CUBE[:, :1], kind)), as_sequences(CUBE[:, :1]))
+
+
+def test_vectors_are_sequences_of_one_channel():
+    assert_same(as_sequences(list(CUBE[:, 0])), as_sequences(CUBE[:, :1]))
+
+
+def test_integers_are_numbers():
+    assert as_sequences((10 * CUBE).astype(int)).values.dtype == np.float64
+
+
+def test_sequences_are_taken_as_they_are():
+    sequences = as_sequences(CUBE)
+    assert as_sequences(sequences) is sequences
+    assert_same(as_sequences([sequences[i] for i in range(6)]), sequences)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "given"),
+    [
+        (None, "NoneType"),
+        ("abc", "str"),
+        ([1, 2], "list of int"),
+        (np.zeros(3), "ndarray"),
+        (np.array([["a"]]), "ndarray"),
+        ((CUBE[0],), "tuple"),
+    ],
+)
+def test_other_things_are_refused(wrong, given):
+    with pytest.raises(TypeError, match=rf"`X` must be an array \(n, channels, time\) .*, got {given} \("):
+        as_sequences(wrong)
+
+
+def test_channels_must_agree():
+    with pytest.raises(ValueError, match=r"`X\[1\]` must have 2 channels like `X\[0\]`, got 3"):
+        as_sequences([np.zeros((2, 3)), np.zeros((3, 3))])
+    with pytest.raises(ValueError, match=r"`parts\[1\]` must have 2 channels like `parts\[0\]`, got 1"):
+        as_sequences([as_sequences(CUBE), Sequences(np.zeros((1, 1)), np.array([0, 1]))])
+
+
+def test_labels():
+    assert as_labels(["a", "b"], 2).tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([0.0, np.nan], "`y` must hold a label for every sequence, got nan at index 1"),
+        ([None, "a"], "`y` must hold a label for every sequence, got None at index 0"),
+        ([0.5, 0.25], "`y` must hold class labels, got continuous values"),
+        ([1], "`y` must have 2 labels, one for each sequence of `X`, got 1"),
+    ],
+)
+def test_wrong_labels(labels, message):
+    with pytest.raises(ValueError, match=message):
+        as_labels(labels, 2)

@@ -1,0 +1,87 @@
+"""Pictures: what they show, for few and for many classes, without a display and without pyplot."""
+
+import subprocess
+import sys
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+from seq2tens import plots
+
+
+def history(epochs, validation=False):
+    extra = {"validation_loss": 1.5, "validation_accuracy": 0.5} if validation else {}
+    return [
+        {"epoch": e, "train_loss": 1 / e**2, **extra, "rate": 0.001, "seconds": 1.0}
+        for e in range(1, epochs + 1)
+    ]
+
+
+@pytest.mark.parametrize(("epochs", "validation", "panels"), [(1, False, 2), (30, False, 2), (30, True, 3)])
+def test_learning_curves(epochs, validation, panels):
+    figure = plots.learning_curves(history(epochs, validation))
+    assert len(figure.axes) == panels
+    loss = figure.axes[0]
+    assert loss.get_ylabel() == "loss"
+    assert loss.lines[0].get_ydata()[-1] == 1 / epochs**2
+    assert loss.get_yscale() == ("log" if epochs > 1 else "linear")
+    assert (loss.get_legend() is not None) == validation
+    figure.canvas.draw()
+
+
+def confusion(n, per_class=5):
+    classes = [f"class {i}" for i in range(n)]
+    truth = np.repeat(classes, per_class)
+    return plots.confusion_matrix(truth, np.roll(truth, 1), classes)
+
+
+@pytest.mark.parametrize(("n", "texts"), [(2, 4), (20, 40), (21, 0), (95, 0)])
+def test_confusion_matrix(n, texts, tmp_path):
+    figure = confusion(n)
+    ax = figure.axes[0]
+    assert len(ax.texts) == texts
+    assert [label.get_text() for label in ax.get_yticklabels()] == [f"class {i}" for i in range(n)]
+    assert ax.get_title() == f"{4 * n} of {5 * n} right (80.0%)"
+    np.testing.assert_allclose(np.diag(ax.images[0].get_array()), 0.8)
+    plots.save(figure, tmp_path / "c.png")
+    height, width, _ = matplotlib.image.imread(tmp_path / "c.png").shape
+    assert 400 < height < 2400
+    assert 400 < width < 2400
+
+
+def test_labels_are_taken_literally_and_shortened():
+    figure = plots.confusion_matrix(["$x_", "y" * 40], ["$x_", "$x_"], ["$x_", "y" * 40])
+    figure.canvas.draw()
+    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["$x_", "y" * 17 + "…"]
+
+
+@pytest.mark.parametrize(("suffix", "begin"), [("png", b"\x89PNG"), ("SVG", b"<?xml"), ("pdf", b"%PDF")])
+def test_saved_by_suffix(tmp_path, suffix, begin):
+    path = tmp_path / f"x.{suffix}"
+    path.write_text("old")
+    plots.save(confusion(2), path)
+    assert path.read_bytes().startswith(begin)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_errors_name_the_argument(tmp_path):
+    for call, message in {
+        lambda: plots.learning_curves([]): "`history` must hold at least one epoch, got none",
+        lambda: plots.confusion_matrix(["a"], ["b"], ["a"]): "`y_pred` must hold `classes` only, got ['b']",
+        lambda: plots.confusion_matrix(["a"], [], ["a"]): (
+            "`y_true` and `y_pred` must have one length, got 1 and 0"
+        ),
+        lambda: plots.save(confusion(2), "x.bmp"): (
+            "a picture's name must end with one of .png, .svg, .pdf, got 'x.bmp'"
+        ),
+    }.items():
+        with pytest.raises(ValueError) as raised:  # noqa: PT011
+            call()
+        assert str(raised.value) == message
+
+
+def test_no_global_state():
+    code = "import sys, seq2tens.plots; print('matplotlib.pyplot' in sys.modules)"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "False"
