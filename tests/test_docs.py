@@ -1,13 +1,18 @@
-"""The code in the documentation: every Python block runs, page by page, and holds assertions."""
+"""The code in the documentation: every block runs, page by page, and holds assertions."""
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 import torch
 
+from cli.shell import done
+
 DOCS = Path(__file__).parents[1] / "docs"
+PAGES = ["classify.md", "data.md", "tutorial.md", "how-to.md", "theory.md"]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+BLOCK_OR_COMMANDS = re.compile(r"^```(python|sh)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture(autouse=True)
@@ -18,22 +23,55 @@ def _own_random_numbers():
 
 
 def blocks(page):
-    """Each block with the number of its first line in the page."""
+    """Each block with its language and the number of its first line in the page."""
     text = (DOCS / page).read_text(encoding="utf-8")
-    return [(text.count("\n", 0, found.start(1)), found[1]) for found in BLOCK.finditer(text)]
+    return [
+        (found[1], text.count("\n", 0, found.start(2)), found[2])
+        for found in BLOCK_OR_COMMANDS.finditer(text)
+    ]
 
 
-@pytest.mark.parametrize("page", ["tutorial.md", "how-to.md", "theory.md"])
-def test_code_runs(page):
+def run_commands(block):
+    for line in block.splitlines():
+        program, verb, *arguments = shlex.split(line)
+        assert program == "seq2tens"
+        done(verb, *arguments, *(["--progress", "silent"] if verb == "fit" else []))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_code_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     code = blocks(page)
     assert len(code) > 5
     namespace = {"__name__": page}
-    for line, block in code:
-        # blank lines in front, so that a traceback names the line of the page
-        exec(compile("\n" * line + block, str(DOCS / page), "exec"), namespace)
+    for language, line, block in code:
+        if language == "sh":
+            run_commands(block)
+        else:
+            # blank lines in front, so that a traceback names the line of the page
+            exec(compile("\n" * line + block, str(DOCS / page), "exec"), namespace)
 
 
-@pytest.mark.parametrize("page", ["tutorial.md", "how-to.md", "theory.md"])
+def test_the_commands_on_the_page_of_the_shell_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (_, _, block), *more = blocks("cli.md")
+    assert not more
+    run_commands(block)
+
+
+def test_the_page_of_the_shell_has_every_option():
+    sections = dict(
+        re.findall(
+            r"^## seq2tens (\w+)\n(.*?)(?=^## |\Z)", (DOCS / "cli.md").read_text(), re.DOTALL | re.MULTILINE
+        )
+    )
+    assert list(sections) == ["fit", "predict", "evaluate", "info"]
+    for verb, section in sections.items():
+        shown = set(re.findall(r"^  (--[\w-]+)", done(verb, "--help"), re.MULTILINE)) - {"--help"}
+        assert shown == set(re.findall(r"^\| `(--[\w-]+)", section, re.MULTILINE)), verb
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_every_section_with_code_can_fail(page):
     sections = re.split(r"^## ", (DOCS / page).read_text(encoding="utf-8"), flags=re.MULTILINE)
     for section in sections:

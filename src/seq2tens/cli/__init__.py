@@ -1,0 +1,49 @@
+"""The command `seq2tens`. Verbs import what is heavy when they run, so that `--help` answers at once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import seq2tens
+from seq2tens.cli._shell import Shell
+from seq2tens.cli.evaluate import evaluate
+from seq2tens.cli.fit import fit
+from seq2tens.cli.info import info
+from seq2tens.cli.predict import predict
+
+# Plain help: it can be read in a pipe as well as in a terminal.
+app = typer.Typer(
+    cls=Shell,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"max_content_width": 100},
+)
+for verb in (fit, predict, evaluate, info):
+    app.command()(verb)
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    """Classify sequences: train a network on a file, save it, use it.
+
+    DATA is everywhere a file (.ts, .arff, .mat, .npz, .csv, .parquet) or the name of a data set, see
+    `seq2tens info`. A .csv or .parquet file is a long table: one row per step, with columns id, time, label
+    and one column per channel; an empty cell is a missing value.
+
+    Examples:
+
+    \b
+      seq2tens fit JapaneseVowels --out vowels
+      seq2tens evaluate vowels JapaneseVowels --confusion confusion.png
+      seq2tens predict vowels recordings.csv --out predictions.csv
+    """
+    if version:
+        typer.echo(seq2tens.__version__)
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())

@@ -1,0 +1,170 @@
+"""The argument DATA: a file or a data set, and the options that say how to read it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from seq2tens.cli._shell import UserError, refusing
+
+if TYPE_CHECKING:  # importing them takes seconds
+    from seq2tens.data import Columns, Labelled, Sequences, Split
+
+Half = Literal["train", "test"]
+TABLES = (".csv", ".parquet")
+
+DataArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="A file (.ts, .arff, .mat, .npz, .csv, .parquet) or the name of a data set.",
+        show_default=False,
+    ),
+]
+SplitOption = Annotated[
+    str | None,
+    typer.Option(
+        "--split", metavar="train|test", help="Which half, for data that has two.", show_default=False
+    ),
+]
+IdOption = Annotated[
+    str | None,
+    typer.Option(
+        "--id-column",
+        metavar="NAME",
+        help="Long tables: the column that tells sequences apart. [default: id]",
+    ),
+]
+TimeOption = Annotated[
+    str | None,
+    typer.Option("--time-column", metavar="NAME", help="Long tables: the time of a step. [default: time]"),
+]
+LabelOption = Annotated[
+    str | None,
+    typer.Option("--label-column", metavar="NAME", help="Long tables: the class. [default: label]"),
+]
+ChannelsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--channel-columns", metavar="A,B,…", help="Long tables: the channels. [default: all other columns]"
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How to read DATA: which half, and the names of columns, None where the user did not say."""
+
+    split: str | None = None
+    id: str | None = None
+    time: str | None = None
+    label: str | None = None
+    channels: str | None = None
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """The columns that the user named."""
+        names = {name: getattr(self, name) for name in ("id", "time", "label") if getattr(self, name)}
+        if self.channels is not None:
+            names["channels"] = tuple(name.strip() for name in self.channels.split(","))
+        return names
+
+    def columns(self, known: Columns | None = None, *, label_optional: bool = False) -> Columns:
+        """Columns as the user named them, else as `known`, else the usual ones."""
+        from seq2tens.data import Columns
+
+        # A name that the user gave and that is not there is a slip.
+        optional = label_optional and self.label is None
+        return replace(known or Columns(), label_optional=optional, **self.named)
+
+
+def load(data: str, reading: Reading, default: Half, columns: Columns) -> Labelled:
+    """The half of DATA to work with."""
+    from seq2tens.data import Labelled
+
+    found = load_all(data, reading, columns)
+    if isinstance(found, Labelled):
+        if reading.split is not None:
+            raise UserError(f"`--split` is for data that has two halves, but {data} has one")
+        return found
+    half = reading.split or default
+    chosen = found.train if half == "train" else found.test
+    if len(chosen) == 0:
+        raise UserError(f"the half `{half}` of {data} must hold at least one sequence, got none")
+    return chosen
+
+
+def load_all(data: str, reading: Reading, columns: Columns) -> Labelled | Split:
+    """DATA with both halves, if it has two."""
+    from seq2tens import _checks as check
+    from seq2tens.data import load_dataset, read
+
+    with refusing(OSError, ValueError, ImportError, split="--split"):
+        if reading.split is not None:
+            check.choice("split", reading.split, ("train", "test"))
+        path = Path(data)
+        is_file = _is_file(path)
+        if path.suffix.lower() in TABLES:
+            return _read_table(path, columns)
+        if reading.named:
+            raise UserError(f"columns have names in {' and '.join(TABLES)} files only, not in {data}")
+        return read(path) if is_file else load_dataset(data)
+
+
+def _read_table(path: Path, columns: Columns) -> Labelled | Split:
+    from seq2tens.data import ReadError, read
+    from seq2tens.data.readers.long import NO_LABELS
+
+    try:
+        return read(path, columns)
+    except ReadError as error:
+        # The advice is for Python; the shell has its own.
+        raise UserError(str(error).replace(NO_LABELS, "; `--label-column` names another")) from error
+
+
+def _is_file(path: Path) -> bool:
+    """Whether DATA is meant as a file; a name that is neither is explained here."""
+    from seq2tens.data import available_datasets
+    from seq2tens.data.readers import FILES
+
+    suffixes = (*FILES, *TABLES)
+    if path.suffix.lower() in suffixes:
+        return True
+    names = available_datasets()
+    if str(path) in names:
+        return False
+    what = "the folder " if path.is_dir() else "the file " if path.exists() else ""
+    raise UserError(
+        f"DATA must be a file ({', '.join(suffixes)}) or one of the data sets {', '.join(names)}, "
+        f"got {what}{str(path)!r}"
+    )
+
+
+def classes_of(labelled: Labelled, data: str) -> list[object]:
+    """The classes that occur; DATA must have them."""
+    if labelled.labels is None:
+        raise UserError(f"{data} must have labels, got none")
+    if labelled.labels.dtype.kind == "f" and (broken := labelled.labels[labelled.labels % 1 != 0]).size:
+        raise UserError(f"the labels of {data} must be classes, got numbers such as {broken[0]}")
+    return sorted(set(labelled.labels.tolist()))
+
+
+def described(labelled: Labelled) -> str:
+    """How much there is, in a few words."""
+    sequences = labelled.sequences
+    low, high = int(sequences.lengths.min()), int(sequences.lengths.max())
+    steps = f"{low} to {high}" if low < high else str(high)
+    return f"{len(sequences)} sequences of {steps} steps, {sequences.n_channels} channels"
+
+
+def without_times(sequences: Sequences, wanted: bool) -> Sequences:
+    """Leave out times that a model was not trained with."""
+    from seq2tens.data import Sequences
+
+    if wanted or sequences.times is None:
+        return sequences
+    typer.echo("the model was trained without times, so those of DATA are not used")
+    return Sequences(sequences.values, sequences.offsets, static=sequences.static)

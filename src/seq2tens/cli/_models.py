@@ -1,0 +1,140 @@
+"""Classifiers by name, and the folders in which they are saved."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seq2tens.cli import _data
+from seq2tens.cli._shell import UserError, refusing
+
+if TYPE_CHECKING:  # importing them takes seconds
+    import numpy as np
+
+    from seq2tens.data import Labelled, Sequences
+
+FolderArgument = Annotated[
+    Path, typer.Argument(metavar="DIR", help="The folder of a saved model.", show_default=False)
+]
+
+
+def make(name: str, options: dict[str, Any], settings: Sequence[str]) -> Any:
+    """A new classifier; options that are None are left to its own defaults."""
+    from seq2tens.estimators import MODELS
+
+    if name not in MODELS:
+        raise UserError(f"`--model` must be one of {', '.join(MODELS)}, got {name!r}")
+    known = inspect.signature(MODELS[name]).parameters
+    given = {key: value for key, value in options.items() if value is not None}
+    given |= {key: None for key in ("class_weight", "scaling") if given.get(key) == "none"}
+    for key in given:
+        if key not in known:
+            raise UserError(f"`--{key.replace('_', '-')}` is no setting of the model {name}")
+    if "device" in given:
+        _check_device(str(given["device"]))
+    sizes = {key: parameter.default for key, parameter in known.items() if key not in options}
+    arguments: dict[str, Any] = {**given, **_parsed(settings, sizes)}
+    return MODELS[name](**arguments)
+
+
+def option_names(classifier: Any, options: dict[str, Any]) -> dict[str, str]:
+    """What the arguments of a classifier are called in the shell."""
+    names = {
+        name: f"--{name.replace('_', '-')}" if name in options else f"--set {name}"
+        for name in classifier.get_params()
+    }
+    return names | {"random_state": "--seed", "fraction": "--validation-fraction"}
+
+
+def _check_device(device: str) -> None:
+    """Refuse a device that is not there; Lightning has several kinds of errors for it."""
+    from seq2tens.estimators.devices import make_fabric
+
+    try:
+        make_fabric(device)
+    except Exception as error:
+        raise UserError(f"`--device` {device!r} cannot be used here: {error}") from error
+
+
+def load(folder: Path) -> Any:
+    """A saved classifier."""
+    from seq2tens.estimators import SequenceClassifier
+
+    try:
+        with refusing(OSError, ValueError, path="DIR"):
+            return SequenceClassifier.load(folder)
+    except RuntimeError as error:  # its device is not there, or its tensors are those of another network
+        raise UserError(f"the model in {folder} cannot be used here: {error}") from error
+
+
+def load_with_data(
+    folder: Path, data: str, reading: _data.Reading, *, label_optional: bool
+) -> tuple[Any, Labelled]:
+    """A saved classifier, and DATA (its test half) read and trimmed to what the classifier knows."""
+    from seq2tens.data import Columns, Labelled
+
+    classifier = load(folder)
+    saved = classifier.notes_.get("columns")
+    known = Columns() if saved is None else Columns(**{**saved, "channels": tuple(saved["channels"])})
+    found = _data.load(data, reading, "test", reading.columns(known, label_optional=label_optional))
+    sequences = _data.without_times(found.sequences, wanted=classifier.preparation_.clock is not None)
+    return classifier, Labelled(sequences, found.labels, found.ids, found.channels)
+
+
+def probabilities(classifier: Any, sequences: Sequences) -> np.ndarray:
+    """What the classifier says of each sequence."""
+    with refusing(X="DATA"):
+        return classifier.predict_proba(sequences)
+
+
+def check_new(folder: Path, overwrite: bool) -> None:
+    """Refuse a folder that is there already or cannot be made, before hours of training."""
+    with refusing(OSError):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    if not os.access(folder.parent, os.W_OK):
+        raise UserError(f"`--out` must lie in a folder that can be written to, got {folder}")
+    if not folder.exists():
+        return
+    check_folder(folder, "--out")
+    saved = (folder / "model.json").exists()
+    if saved and not overwrite:
+        raise UserError(f"`--out` must be new, but {folder} holds a model; `--overwrite` replaces it")
+    if not saved and any(folder.iterdir()):
+        raise UserError(f"`--out` must be new, empty or a saved model, but {folder} holds other files")
+
+
+def check_folder(folder: Path | None, option: str) -> None:
+    """Refuse a file where a folder is asked for."""
+    if folder is not None and folder.is_file():
+        raise UserError(f"`{option}` must be a folder, got the file {folder}")
+
+
+def _parsed(settings: Sequence[str], defaults: dict[str, Any]) -> dict[str, Any]:
+    """`NAME=VALUE` pairs as values of the type of the default."""
+    values = {}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        if not equals or name not in defaults:
+            raise UserError(
+                f"`--set` must be NAME=VALUE with a name among {', '.join(defaults)}, got {setting!r}"
+            )
+        values[name] = _value(name, text, defaults[name])
+    return values
+
+
+def _value(name: str, text: str, default: Any) -> Any:
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        value = text
+    if isinstance(default, float) and type(value) is int:
+        value = float(value)
+    if type(value) is not type(default):
+        raise UserError(f"`--set {name}` must be of the kind of its default {default!r}, got {text!r}")
+    return value

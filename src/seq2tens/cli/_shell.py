@@ -1,0 +1,77 @@
+"""How the shell answers: one sentence on stderr for a mistake of the user, a traceback for one of ours."""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+# Exit codes: a mistake in what was asked, and Ctrl-C.
+REFUSED, INTERRUPTED = 2, 130
+# What typer raises for options it cannot parse; it exports only this one of the family.
+UsageError: type[Any] = typer.BadParameter.__bases__[0]
+
+
+class UserError(Exception):
+    """A sentence for the person at the shell."""
+
+
+@contextmanager
+def refusing(*kinds: type[Exception], **names: str) -> Iterator[None]:
+    """Turn what the library refuses, and errors of other `kinds`, into a `UserError`.
+
+    The message speaks of Python arguments; `names` gives what they are called in the shell.
+    """
+    from seq2tens._checks import ArgumentError
+
+    try:
+        yield
+    except (ArgumentError, *kinds) as error:  # type: ignore[misc]
+        raise UserError(_renamed(_sentence(error), names)) from error
+
+
+def note(text: str) -> None:
+    """Tell something beside the result: stderr, so that stdout can be piped."""
+    typer.echo(f"seq2tens: {' '.join(text.splitlines())}", err=True)
+
+
+class Shell(TyperGroup):
+    """The group of verbs; it decides what an error looks like."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run a verb; standing alone, the process ends with its exit code."""
+        alone = options.pop("standalone_mode", True)
+        code = self._exit_code(*args, **options, standalone_mode=False)
+        if alone:
+            sys.exit(code)
+        return code
+
+    def _exit_code(self, *args: Any, **options: Any) -> int:
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_, **__: note(f"warning: {message}")
+            try:
+                return int(super().main(*args, **options) or 0)
+            except typer.Abort:
+                return INTERRUPTED
+            except UserError as error:
+                note(str(error))
+            except UsageError as error:
+                note(error.format_message())
+            return REFUSED
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    return str(error)
+
+
+def _renamed(message: str, names: dict[str, str]) -> str:
+    message = re.sub(r"`(\w+)`", lambda found: f"`{names.get(found[1], found[1])}`", message)
+    return re.sub(r"\bNone\b", "none", message)

@@ -1,0 +1,116 @@
+"""`seq2tens evaluate`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seq2tens.cli import _data, _files, _models
+from seq2tens.cli._shell import UserError, refusing
+
+if TYPE_CHECKING:  # importing them takes seconds
+    import numpy as np
+
+    from seq2tens.estimators.evaluation import Evaluation
+
+Confusion = Annotated[
+    Path | None,
+    typer.Option("--confusion", metavar="FILE", help="Draw the confusion matrix (.png, .svg, .pdf)."),
+]
+Json = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Write the numbers for other programs.")
+]
+
+
+def evaluate(
+    folder: _models.FolderArgument,
+    data: _data.DataArgument,
+    confusion: Confusion = None,
+    json_file: Json = None,
+    split: _data.SplitOption = None,
+    id_column: _data.IdOption = None,
+    time_column: _data.TimeOption = None,
+    label_column: _data.LabelOption = None,
+    channel_columns: _data.ChannelsOption = None,
+) -> None:
+    """Compare a saved model's predictions with the labels.
+
+    Prints accuracy, balanced accuracy (the mean recall of the classes), areas under the ROC and the
+    precision-recall curve, and a table of the classes. The areas are those of the second of two classes, or
+    means over more classes, each against the rest; they are left out unless every class occurs in DATA. Data
+    with two halves: the test half.
+
+    Examples:
+
+    \b
+      seq2tens evaluate model test.csv
+      seq2tens evaluate model JapaneseVowels --confusion confusion.png --json scores.json
+    """
+    confusion = _files.picture(confusion, "--confusion")
+    if json_file is not None:
+        _files.writable(json_file, "--json")
+    reading = _data.Reading(split, id_column, time_column, label_column, channel_columns)
+    classifier, found = _models.load_with_data(folder, data, reading, label_optional=False)
+    _data.classes_of(found, data)
+    labels = _as_classes(found.labels, classifier.classes_, data)
+    chances = _models.probabilities(classifier, found.sequences)
+    _report(labels, chances, classifier.classes_, confusion, json_file)
+
+
+def _report(
+    labels: list[Any],
+    chances: np.ndarray,
+    classes: np.ndarray,
+    confusion: Path | None,
+    json_file: Path | None,
+) -> None:
+    from seq2tens.estimators.evaluation import evaluate as compare
+
+    evaluation = compare(labels, chances, classes)
+    _print(evaluation)
+    if json_file is not None:
+        _files.write_text(json_file, json.dumps(evaluation.to_dict(), indent=2, ensure_ascii=False) + "\n")
+        typer.echo(f"saved {json_file}")
+    if confusion is not None:
+        from seq2tens import plots
+
+        names = [row.label for row in evaluation.classes]
+        with refusing(OSError):
+            plots.save(plots.confusion_matrix(labels, classes[chances.argmax(axis=1)], names), confusion)
+        typer.echo(f"saved {confusion}")
+
+
+def _as_classes(labels: np.ndarray | None, classes: np.ndarray, data: str) -> list[Any]:
+    """Labels with the type of the model's classes: a .csv has only texts, other files have numbers too."""
+    known = {str(name): name for name in classes.tolist()}
+    found = [] if labels is None else [known.get(str(label), label) for label in labels.tolist()]
+    if not set(found) & set(known.values()):
+        raise UserError(
+            f"the labels of {data} must be classes of the model ({', '.join(known)}), got {found[0]!r}"
+        )
+    return found
+
+
+def _print(evaluation: Evaluation) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    for name in ("sequences", "accuracy", "balanced_accuracy", "auroc", "auprc"):
+        console.print(f"{name.replace('_', ' '):<18} {_shown(getattr(evaluation, name))}")
+    table = Table("class", box=None, header_style="bold", padding=(0, 2, 0, 0))
+    for name in ("sequences", "precision", "recall", "f1"):
+        table.add_column(name, justify="right")
+    for row in evaluation.classes:
+        cells = (row.support, row.precision, row.recall, row.f1)
+        table.add_row(Text(str(row.label)), *map(_shown, cells))
+    console.print()
+    console.print(table)
+
+
+def _shown(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4f}" if isinstance(value, float) else str(value)
