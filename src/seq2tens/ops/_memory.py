@@ -24,6 +24,8 @@ _WORTH_IT = 2**21  # bytes; smaller blocks are recycled well by the allocator
 _KEPT = os.sysconf("SC_PHYS_PAGES") * mmap.PAGESIZE // 16 if hasattr(os, "sysconf") else 2**28
 _LARGE_PAGE = 2**21
 _ADVICE = getattr(mmap, "MADV_HUGEPAGE", None) if sys.platform == "linux" else None
+# only private memory gets large pages
+_PRIVATE: dict[str, int] = {} if sys.platform == "win32" else {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS}
 _NUMBERS: dict[torch.dtype, tuple[int, Any]] = {
     torch.float32: (4, np.dtype(np.float32)),
     torch.float64: (8, np.dtype(np.float64)),
@@ -54,7 +56,7 @@ def _take(size: int) -> mmap.mmap:
         if size + _LARGE_PAGE <= len(block) <= 2 * size + _LARGE_PAGE:
             return block
         _free.append(block)
-    block = mmap.mmap(-1, size + _LARGE_PAGE)
+    block = mmap.mmap(-1, size + _LARGE_PAGE, **_PRIVATE)
     if _ADVICE is not None:
         block.madvise(_ADVICE)
     return block
