@@ -10,6 +10,8 @@ from hypothesis import settings
 settings.register_profile("seq2tens", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("seq2tens")
 torch.set_num_threads(1)  # pytest-xdist already uses every core
+if "SEQ2TENS_DATA" in os.environ:  # some tests change to another folder
+    os.environ["SEQ2TENS_DATA"] = str(Path(os.environ["SEQ2TENS_DATA"]).resolve())
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from benchmarks import report, run
+from benchmarks import accuracy, report, run
 from benchmarks.registry import SUITES, Case, cases
 
 ROOT = Path(__file__).parents[1]
@@ -45,3 +45,31 @@ def test_peak_memory_sees_an_allocation(monkeypatch):
 def test_the_documentation_shows_the_results_on_file():
     results = json.loads((ROOT / "benchmarks" / "results.json").read_text())
     assert report.tables(results) in (ROOT / "docs" / "performance.md").read_text()
+
+
+def test_accuracies_are_kept_and_reported(tmp_path):
+    results, page = tmp_path / "accuracy.csv", tmp_path / "page.md"
+    rows = [accuracy.Row("ECG", "fcn-ls2t", seed, 0.9 - seed / 50, 2.0, 1.0) for seed in (0, 1)]
+    for row in rows:
+        accuracy.append(row, results)
+    assert accuracy.read(results) == rows
+    page.write_text(f"before\n{report.START}\n{report.END}\nafter\n")
+    accuracy.report(results, page)
+    assert "| ECG | 0.890 ± 0.014 (2) | 0.790 |" in page.read_text()
+    assert "| ECG | 2.0 + 1.0 |" in page.read_text()
+
+
+def test_a_classifier_is_measured_once(tmp_path):
+    results = tmp_path / "accuracy.csv"
+    for _ in range(2):
+        accuracy.run(["JapaneseVowels"], ["dtw"], seeds=3, results=results)
+    (row,) = accuracy.read(results)
+    assert row.accuracy > 0.9
+    assert row.fit_seconds > 0
+
+
+def test_the_accuracy_page_is_what_was_measured(tmp_path):
+    page = tmp_path / "accuracy.md"
+    page.write_text((ROOT / "docs/accuracy.md").read_text())
+    accuracy.report(ROOT / "benchmarks/accuracy.csv", page)
+    assert page.read_text() == (ROOT / "docs/accuracy.md").read_text()

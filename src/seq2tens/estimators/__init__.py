@@ -10,6 +10,9 @@ from seq2tens.estimators.classifiers import (
 from seq2tens.estimators.evaluation import Evaluation, evaluate
 from seq2tens.estimators.features import LS2TFeatures, Seq2TensFeatures
 from seq2tens.estimators.networks import NetworkClassifier
+from seq2tens.estimators.random_explanation import Explanation, Filter
+from seq2tens.estimators.random_features import RandomLS2TFeatures
+from seq2tens.estimators.random_ls2t import RandomLS2TClassifier, RandomLS2TRegressor
 from seq2tens.estimators.saving import Storable
 
 # Names for the shell.
@@ -18,6 +21,7 @@ MODELS: dict[str, type[SequenceClassifier]] = {
     "ls2t": DeepLS2TClassifier,
     "fcn": FCNClassifier,
     "resnet": ResNetClassifier,
+    "random-ls2t": RandomLS2TClassifier,
 }
 load = Storable.load
 
@@ -25,10 +29,15 @@ __all__ = [
     "MODELS",
     "DeepLS2TClassifier",
     "Evaluation",
+    "Explanation",
     "FCNClassifier",
     "FCNLS2TClassifier",
+    "Filter",
     "LS2TFeatures",
     "NetworkClassifier",
+    "RandomLS2TClassifier",
+    "RandomLS2TFeatures",
+    "RandomLS2TRegressor",
     "ResNetClassifier",
     "Seq2TensFeatures",
     "SequenceClassifier",

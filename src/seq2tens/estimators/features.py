@@ -28,22 +28,8 @@ Path = Float[Tensor, "rows time channels"]
 Lengths = Int[Tensor, " rows"]
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class SequenceFeatures(SequenceInput, Storable, BaseCollectionTransformer):
-    """What the feature maps have in common: sequences of any length to a table with one row each.
-
-    Args:
-        scaling: standardise each channel with the statistics of the training data (`"channel"`) or of each
-            sequence by itself (`"sequence"`), or not at all (None).
-        time: put a time coordinate, from 0 to 1, before the channels.
-        difference: take increments, the first one from 0.
-        normalization: level m is divided by this power of its number of terms, C(length, m).
-    """
-
-    scaling: Literal["channel", "sequence"] | None = "channel"
-    time: bool = True
-    difference: bool = True
-    normalization: float = 0.5
+class SequenceTransformer(SequenceInput, Storable, BaseCollectionTransformer):
+    """Sequences of any length to a table with one row each."""
 
     _tags: ClassVar[dict[str, Any]] = {
         "X_inner_type": ["np-list", "numpy3D"],
@@ -59,6 +45,24 @@ class SequenceFeatures(SequenceInput, Storable, BaseCollectionTransformer):
         """The features of each sequence; `y` is not looked at (aeon would count the labels, but not
         `Sequences`)."""
         return super().transform(X)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class SequenceFeatures(SequenceTransformer):
+    """What `LS2TFeatures` and `Seq2TensFeatures` have in common.
+
+    Args:
+        scaling: standardise each channel with the statistics of the training data (`"channel"`) or of each
+            sequence by itself (`"sequence"`), or not at all (None).
+        time: put a time coordinate, from 0 to 1, before the channels.
+        difference: take increments, the first one from 0.
+        normalization: level m is divided by this power of its number of terms, C(length, m).
+    """
+
+    scaling: Literal["channel", "sequence"] | None = "channel"
+    time: bool = True
+    difference: bool = True
+    normalization: float = 0.5
 
     def _fit(self, X: Sequences, y: Any = None) -> None:
         self.preparation_ = Preparation(self.scaling).fit(X)

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import math
 from array import array
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
@@ -95,19 +97,36 @@ def _differentiable(
 
 
 def _run(name: str, x: Rows, eps: float, **tensors: Tensor | None) -> None:
-    from seq2tens.ops._normalize_kernels import AT, FIELDS, entry
-
-    rows, channels, inner = x.shape
-    tasks = max(1, min(channels, x.numel() // _WORTH_A_TASK, channels * inner // 32, 16))
-    numbers = array("d", [eps])
-    record = array("q", bytes(8 * len(FIELDS)))
-    for field, value in (("rows", rows), ("channels", channels), ("inner", inner), ("tasks", tasks)):
-        record[AT[field]] = value
-    record[AT["eps"]], record[AT["x"]] = numbers.buffer_info()[0], x.data_ptr()
-    record[AT["scratch_size"]] = 48 * channels * inner
+    shared, at, tasks, _ = _layout(
+        tuple(x.shape), eps, *(tensors.get(field) is not None for field in ("mask", "weight", "bias"))
+    )
+    record = shared[:]
+    record[at["x"]] = x.data_ptr()
     for field, tensor in tensors.items():
-        record[AT[field]] = 0 if tensor is None else tensor.data_ptr()
-    record[AT["masked"]] = tensors["mask"] is not None
-    record[AT["weighted"]] = tensors["weight"] is not None
-    record[AT["biased"]] = tensors.get("bias") is not None
-    launch(entry(f"{name}{8 * x.itemsize}").address, record, AT, tasks)
+        if tensor is not None:
+            record[at[field]] = tensor.data_ptr()
+    launch(_address(f"{name}{8 * x.itemsize}"), record, at, tasks)
+
+
+@lru_cache(maxsize=1024)
+def _layout(
+    shape: tuple[int, ...], eps: float, masked: bool, weighted: bool, biased: bool
+) -> tuple[array[int], dict[str, int], int, array[float]]:
+    """A record without addresses of tensors, the places of its fields, tasks, and memory that it knows."""
+    from seq2tens.ops._normalize_kernels import AT, FIELDS
+
+    rows, channels, inner = shape
+    tasks = max(1, min(channels, math.prod(shape) // _WORTH_A_TASK, channels * inner // 32, 16))
+    numbers = array("d", [eps])
+    fields = {
+        "rows": rows, "channels": channels, "inner": inner, "tasks": tasks, "eps": numbers.buffer_info()[0],
+        "masked": masked, "weighted": weighted, "biased": biased, "scratch_size": 48 * channels * inner,
+    }  # fmt: skip
+    return array("q", [int(fields.get(name, 0)) for name in FIELDS]), AT, tasks, numbers
+
+
+@lru_cache(maxsize=4)
+def _address(name: str) -> int:
+    from seq2tens.ops._normalize_kernels import entry
+
+    return entry(name).address

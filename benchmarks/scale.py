@@ -1,0 +1,52 @@
+"""How the time of `RandomLS2TClassifier` grows with the number of series and with their length.
+
+python -m benchmarks.scale            # doubling each, from 1000 series of 100 steps, 3 channels
+python -m benchmarks.scale --large    # 100 000 series of 100 steps: minutes, and gigabytes
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import time
+
+import numpy as np
+
+from seq2tens.estimators import RandomLS2TClassifier
+
+CHANNELS = 3
+
+
+def draw(series: int, length: int) -> tuple[np.ndarray, np.ndarray]:
+    """Noise, with a bump that comes early or late."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((series, CHANNELS, length), dtype=np.float32)
+    y = np.arange(series) % 2
+    X[y == 0, 0, length // 4] += 4
+    X[y == 1, 0, 3 * length // 4] += 4
+    return X, y
+
+
+def fit_seconds(series: int, length: int) -> float:
+    """Seconds of one fit with all cores."""
+    X, y = draw(series, length)
+    begin = time.perf_counter()
+    RandomLS2TClassifier(n_jobs=-1, random_state=0).fit(X, y)
+    return time.perf_counter() - begin
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
+    parser.add_argument("--large", action="store_true")
+    fit_seconds(100, 20)  # compiles
+    sizes = [(1000, 100), (2000, 100), (4000, 100), (8000, 100), (1000, 200), (1000, 400), (1000, 800)]
+    if parser.parse_args().large:
+        sizes = [(100_000, 100)]
+    for series, length in sizes:
+        seconds = fit_seconds(series, length)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        print(f"{series:>7} series × {length:>4} steps   fit {seconds:7.1f} s   peak so far {peak:5.1f} GiB")
+
+
+if __name__ == "__main__":
+    main()

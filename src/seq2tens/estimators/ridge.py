@@ -1,0 +1,225 @@
+"""Ridge regression for many features: a penalty by leave-one-out, and tables too long for memory.
+
+The features are standardised, so one penalty suits all; it is counted per feature, so that it means the same
+whatever their number. Where there are more than `SAMPLE` rows, statistics and penalty come from a sample of
+them: a penalty is the ratio of two variances, of noise and of coefficients, which rows do not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from seq2tens import _checks as check
+
+PENALTIES = tuple(10.0 ** (k / 3) for k in range(-12, 10))
+SAMPLE = 2048  # rows for leave-one-out
+BATCH = 2048  # rows of a longer table at a time
+PANEL = 2048  # columns of a panel of the matrix of second moments
+LIMIT = 10.0  # standard deviations; what is further out than any training row could be says no more
+
+Table = Float[Tensor, "rows features"]
+Targets = Float[Tensor, "rows targets"]
+RowWeights = Float[Tensor, " rows"]
+# Features of the rows with these numbers.
+Source = Callable[[Int[np.ndarray, " chosen"]], Table]
+
+
+@dataclass
+class Ridge:
+    """A fitted linear map of features, and what was found on the way."""
+
+    mean: Float[Tensor, " features"]
+    scale: Float[Tensor, " features"]
+    coefficients: Float[Tensor, "features targets"]
+    intercept: Float[Tensor, " targets"]
+    penalty: float
+    # Leave-one-out predictions of the rows of the sample, and their numbers; not kept when saved.
+    held_out: Float[Tensor, "sample targets"] | None = None
+    sample: Int[np.ndarray, " sample"] | None = None
+
+    def __call__(self, table: Table) -> Targets:
+        """Predictions; the table is overwritten."""
+        return standardise(table, self.mean, self.scale) @ self.coefficients + self.intercept
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What `from_tensors` needs."""
+        names = ("mean", "scale", "coefficients", "intercept")
+        tensors = {name: getattr(self, name) for name in names}
+        return {**tensors, "penalty": torch.tensor(self.penalty, dtype=torch.float64)}
+
+    @classmethod
+    def from_tensors(cls, tensors: dict[str, Any]) -> Ridge:
+        """The map whose `tensors()` these are."""
+        return cls(**{**tensors, "penalty": float(tensors["penalty"])})
+
+
+def fit_ridge(
+    source: Source,
+    targets: Targets,
+    weights: RowWeights,
+    rng: np.random.Generator,
+    penalties: tuple[float, ...] = PENALTIES,
+) -> Ridge:
+    """Learn targets from features, of which never more than a few thousand rows are held in memory."""
+    n = len(targets)
+    rows = np.arange(n) if n <= SAMPLE else np.sort(rng.permutation(n)[:SAMPLE])
+    table = source(rows)
+    mean, scale = statistics(table, weights[rows])
+    standardise(table, mean, scale)
+    penalty, dual, held_out = leave_one_out(table, targets[rows], weights[rows], penalties)
+    if n <= SAMPLE:
+        coefficients, intercept = from_dual(table, dual, targets, weights)
+    else:
+        del table, dual
+        solve = solve_by_rows if n <= len(mean) else solve_by_columns
+        coefficients, intercept = solve(
+            lambda rows: standardise(source(rows), mean, scale), len(mean), targets, weights, penalty
+        )
+    return Ridge(mean, scale, coefficients, intercept, penalty, held_out, rows)
+
+
+def statistics(table: Table, weights: RowWeights) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of every column; infinite, so that it counts for nothing, if constant."""
+    share = (weights / weights.sum()).float()
+    mean = share @ table
+    variance = torch.zeros_like(mean)
+    for rows in torch.arange(len(table)).split(256):
+        variance += share[rows] @ (table[rows] - mean).square()
+    scale = variance.sqrt()
+    # float32 leaves a trace of its rounding in the deviation of a constant
+    return mean, torch.where(scale > 1e-5 * mean.abs().clamp(min=1e-2), scale, torch.inf)
+
+
+def standardise(table: Table, mean: Tensor, scale: Tensor) -> Table:
+    """In place; values beyond the limit become the limit."""
+    return table.sub_(mean).div_(scale).clamp_(-LIMIT, LIMIT)
+
+
+def leave_one_out(
+    table: Table, targets: Targets, weights: RowWeights, penalties: tuple[float, ...]
+) -> tuple[float, Tensor, Targets]:
+    """The penalty with the least squared error of rows left out in turn; its dual solution; predictions.
+
+    With K = Q diag(e) Qᵀ, row i left out is missed by (K + λ)⁻¹y divided by the diagonal of (K + λ)⁻¹. The
+    intercept is not penalised: its direction gets an eigenvalue that leaves nothing of it.
+    """
+    root = weights.double().sqrt()[:, None]
+    mean = weighted_mean(targets.double(), weights)
+    gram = centred_gram(table, weights)
+    direction = root / root.norm()
+    free = 1e6 * gram.diagonal().max().clamp(min=1.0)
+    values, vectors = torch.linalg.eigh(gram * root * root.T + free * direction @ direction.T)
+    values = values.clamp(min=0)
+    rotated = vectors.T @ ((targets.double() - mean) * root)
+    best: tuple[float, float, Tensor, Tensor] | None = None
+    for penalty in penalties:
+        inverse = 1 / (values + penalty)
+        dual = vectors @ (inverse[:, None] * rotated)
+        missed = dual / (vectors.square() @ inverse)[:, None]
+        error = float(missed.square().sum())
+        if best is None or error < best[0]:
+            best = error, penalty, dual * root, targets - missed / root.clamp(min=1e-12)
+    assert best is not None
+    return best[1], best[2], best[3].float()
+
+
+def centred_gram(table: Table, weights: RowWeights) -> Float[Tensor, "rows rows"]:
+    """Inner products of the rows, divided by their number of columns, after their mean is taken off."""
+    gram = (table @ table.T).double().div_(table.shape[1])
+    with_mean = gram @ (weights / weights.sum()).double()
+    return gram.sub_(with_mean).sub_(with_mean[:, None]).add_(weighted_mean(with_mean, weights))
+
+
+def from_dual(
+    table: Table, dual: Tensor, targets: Targets, weights: RowWeights
+) -> tuple[Float[Tensor, "features targets"], Float[Tensor, " targets"]]:
+    """Coefficients and intercept from the solution by rows."""
+    shift = weighted_mean(table, weights)
+    # the entries of `dual` sum to 0, so the shift of the rows falls out of the product
+    coefficients = (table.T @ dual.float()) / table.shape[1]
+    return coefficients, weighted_mean(targets.double(), weights).float() - shift @ coefficients
+
+
+def solve_by_rows(
+    source: Source, width: int, targets: Targets, weights: RowWeights, penalty: float
+) -> tuple[Float[Tensor, "features targets"], Float[Tensor, " targets"]]:
+    """Coefficients and intercept from the Gram matrix of the rows, for fewer rows than columns."""
+    table = torch.empty(len(targets), width)
+    for rows in batches(len(table)):
+        table[rows[0] : rows[-1] + 1] = source(rows)
+    root = weights.double().sqrt()[:, None]
+    matrix = centred_gram(table, weights).mul_(root).mul_(root.T)
+    matrix.diagonal().add_(penalty)
+    level = weighted_mean(targets.double(), weights)
+    dual = root * torch.cholesky_solve((targets - level) * root, torch.linalg.cholesky(matrix))
+    return from_dual(table, dual, targets, weights)
+
+
+def solve_by_columns(
+    source: Source, width: int, targets: Targets, weights: RowWeights, penalty: float
+) -> tuple[Float[Tensor, "features targets"], Float[Tensor, " targets"]]:
+    """Coefficients and intercept from second moments, summed over batches of rows."""
+    shares = weights / weights.mean()
+    second = torch.zeros(width, width, dtype=torch.float64)
+    first, joint = torch.zeros(width, dtype=torch.float64), torch.zeros(width, targets.shape[1])
+    for rows in batches(len(targets)):
+        table = source(rows)
+        weighted = table * shares[rows][:, None]
+        first += weighted.sum(dim=0)
+        joint += weighted.T @ (targets[rows] - targets.mean(dim=0))
+        add_lower(second, weighted, table)
+    n = len(targets)
+    centre, level = first / n, weighted_mean(targets.double(), weights)
+    right = joint.double() - n * centre[:, None] * (level - targets.double().mean(dim=0))
+    second.addr_(centre, centre, alpha=-n)
+    second.diagonal().add_(penalty * width)
+    # only the lower triangle is there, and only it is read
+    coefficients = torch.cholesky_solve(right, torch.linalg.cholesky(second))
+    return coefficients.float(), (level - centre @ coefficients).float()
+
+
+def batches(n: int) -> Iterator[Int[np.ndarray, " batch"]]:
+    """Row numbers, in order."""
+    for start in range(0, n, BATCH):
+        yield np.arange(start, min(n, start + BATCH))
+
+
+def add_lower(second: Tensor, left: Table, right: Table) -> None:
+    """Add leftᵀ · right to the lower triangle, panel by panel of columns."""
+    for start in range(0, second.shape[1], PANEL):
+        stop = start + PANEL
+        second[start:, start:stop] += left[:, start:].T @ right[:, start:stop]
+
+
+def weighted_mean(table: Tensor, weights: RowWeights) -> Tensor:
+    """Mean of the rows."""
+    return (weights / weights.sum()).to(table.dtype) @ table
+
+
+def check_penalties(penalties: Any) -> tuple[float, ...]:
+    """Numbers above 0."""
+    values = tuple(float(value) for value in penalties)
+    check.require(
+        len(values) > 0 and all(0 < value < float("inf") for value in values),
+        f"`penalties` must be numbers above 0, got {penalties!r}",
+    )
+    return values
+
+
+@contextmanager
+def torch_threads(count: int) -> Iterator[None]:
+    """Let torch use so many threads, here and in threads that are started meanwhile."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
