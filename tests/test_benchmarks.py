@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from benchmarks import accuracy, report, run
 from benchmarks.registry import SUITES, Case, cases
 
@@ -59,6 +60,7 @@ def test_accuracies_are_kept_and_reported(tmp_path):
     assert "| ECG | 2.0 + 1.0 |" in page.read_text()
 
 
+@pytest.mark.filterwarnings("ignore::numba.core.errors.NumbaTypeSafetyWarning")  # in aeon's distances
 def test_a_classifier_is_measured_once(tmp_path):
     results = tmp_path / "accuracy.csv"
     for _ in range(2):

@@ -10,7 +10,7 @@ import torch
 from cli.shell import done
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = ["classify.md", "data.md", "tutorial.md", "how-to.md", "theory.md"]
+PAGES = ["classify.md", "data.md", "random-ls2t.md", "tutorial.md", "how-to.md", "theory.md"]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 BLOCK_OR_COMMANDS = re.compile(r"^```(python|sh)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 

@@ -84,6 +84,14 @@ def test_options_reach_the_classifier(train, tmp_path):
     assert f"saved {out}\n" in shown
 
 
+def test_a_model_without_epochs(train, tmp_path):
+    done("fit", train, "--model", "random-ls2t", "--set", "n_blocks=2", "--out", tmp_path / "model")
+    assert load(tmp_path / "model").n_blocks == 2
+    assert "random-ls2t" in refused(
+        "fit", train, "--model", "random-ls2t", "--epochs", 3, "--out", tmp_path / "other"
+    )
+
+
 def test_tuples_can_be_set(train, tmp_path):
     quick = ["--epochs", 1, "--progress", "silent"]
     done("fit", train, "--model", "resnet", "--out", tmp_path / "m", "--set", "widths=4,4", *quick)
@@ -110,7 +118,7 @@ def test_a_saved_model_is_replaced_only_if_so_asked(train, tmp_path):
 
 
 REFUSALS = {
-    "`--model` must be one of fcn-ls2t, ls2t, fcn, resnet, got 'lstm'": ["--model", "lstm"],
+    "`--model` must be one of fcn-ls2t, ls2t, fcn, resnet, random-ls2t, got 'lstm'": ["--model", "lstm"],
     "`--recipe` must be one of 'fast', 'paper', got 'slow'": ["--recipe", "slow"],
     "`--epochs` must be at least 1, got 0": ["--epochs", 0],
     "`--batch-size` must be at least 1, got -2": ["--batch-size", -2],

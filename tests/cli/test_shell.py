@@ -18,7 +18,7 @@ def test_help_reads_like_documentation():
         text = done(verb, "--help")
         assert "Example" in text
         assert f"\n    seq2tens {verb} " in text
-    assert ", ".join(MODELS).replace(", resnet", " or resnet") in done("fit", "--help")
+    assert ", ".join(MODELS).replace(", random-ls2t", " or random-ls2t") in done("fit", "--help")
 
 
 def test_help_loads_nothing_heavy():

@@ -53,7 +53,7 @@ def same_weights(a, b):
 
 
 def test_names_for_the_shell():
-    assert list(MODELS) == ["fcn-ls2t", "ls2t", "fcn", "resnet"]
+    assert list(MODELS) == ["fcn-ls2t", "ls2t", "fcn", "resnet", "random-ls2t"]
     assert all(getattr(estimators, kind.__name__) is kind for kind in MODELS.values())
 
 

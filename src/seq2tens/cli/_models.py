@@ -33,6 +33,8 @@ def make(name: str, options: dict[str, Any], settings: Sequence[str]) -> Any:
     known = inspect.signature(MODELS[name]).parameters
     given = {key: value for key, value in options.items() if value is not None}
     given |= {key: None for key in ("class_weight", "scaling") if given.get(key) == "none"}
+    if "progress" not in known:
+        given.pop("progress", None)  # it has a default in the shell, and not every model has epochs
     for key in given:
         if key not in known:
             raise UserError(f"`--{key.replace('_', '-')}` is no setting of the model {name}")

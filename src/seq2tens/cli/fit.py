@@ -20,7 +20,9 @@ if TYPE_CHECKING:  # importing them takes seconds
 Out = Annotated[
     Path, typer.Option("--out", metavar="DIR", help="Where to save the model.", show_default=False)
 ]
-Model = Annotated[str, typer.Option("--model", metavar="NAME", help="fcn-ls2t, ls2t, fcn or resnet.")]
+Model = Annotated[
+    str, typer.Option("--model", metavar="NAME", help="fcn-ls2t, ls2t, fcn, resnet or random-ls2t.")
+]
 Recipe = Annotated[
     str | None,
     typer.Option(
