@@ -95,7 +95,7 @@ def test_any_set_of_chains(chains):
 @pytest.mark.parametrize("order", [1, 2, 3, 5])
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize(
-    "sizes", [(5, 600, 32), (1, 600, 32), (3, 40, 64), (20, 9, 16), (2, 300, 80), (1, 1, 16)]
+    "sizes", [(5, 600, 32), (1, 600, 32), (3, 40, 64), (20, 9, 16), (2, 300, 80), (1, 1, 16), (1, 900, 208)]
 )
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 2e-4)])
 def test_one_chain_in_whole_vectors(sizes, masked, order, dtype, tolerance):

@@ -49,9 +49,15 @@ def make_plan(x_shape: tuple[int, ...], weight_shape: tuple[int, ...], states: i
     slices = max(1, min(batch, worth, 16))
     vectors = -(-width // LANES)
     per_group = min(-(-vectors * slices // min(4, worth or 1)) if slices < 4 else vectors, vectors)
-    per_group = max(1, min(per_group, _CACHE // (states * LANES * 16)))
+    per_group = _even_share(vectors, max(1, min(per_group, _CACHE // (states * LANES * 16))))
     together = max(1, block // length)
     return Plan(slices, -(-vectors // per_group), per_group * LANES, block, together)
+
+
+def _even_share(vectors: int, most: int) -> int:
+    """Vectors per group, `most` or fewer: where that costs less than half of them, the same for all groups."""
+    even = next(n for n in range(most, 0, -1) if vectors % n == 0)
+    return even if 2 * even > most else most
 
 
 class Key(NamedTuple):
@@ -174,7 +180,8 @@ def make_layout(key: Key) -> Layout:
     plan = make_plan(key.x_shape, key.weight_shape, len(key.chains.component) + 1)
     blocks, states, levels = -(-length // plan.block), len(key.chains.component), len(key.chains.output)
     arrays, order = _chain_arrays(key.chains, plan.group_width), max(key.chains.depth)
-    joined = not key.lifted and states_are_levels(key.weight_shape, key.chains, key.sequences)
+    even = plan.groups * plan.group_width == width
+    joined = even and not key.lifted and states_are_levels(key.weight_shape, key.chains, key.sequences)
     fields = dict(
         batch=batch, length=length, features=features, components=components, width=width,
         states=states + 1, levels=levels, group_width=plan.group_width, slices=plan.slices,
