@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 Work = Callable[[], object]  # one call is one measurement
 Prepare = Callable[[], Work]  # makes inputs and outputs, which are not measured
@@ -18,6 +18,10 @@ class Case:
     peer: str
     contenders: dict[str, Prepare]
     memory: bool = False  # measure peak memory too, each contender in a process of its own
+    latency: bool = False  # time single calls too, for their percentiles
+    shares: dict[str, float] = field(
+        default_factory=dict
+    )  # of the work, where a contender does a sample of it
 
 
 SUITES: dict[str, Callable[[], Iterator[Case]]] = {}
@@ -31,7 +35,7 @@ def suite(function: Callable[[], Iterator[Case]]) -> Callable[[], Iterator[Case]
 
 def cases(names: list[str]) -> list[Case]:
     """All cases of the suites named, or of every suite."""
-    from benchmarks import layer, maps  # noqa: F401  (they register themselves)
+    from benchmarks import intervals, layer, maps, streaming  # noqa: F401  (they register themselves)
 
     unknown = set(names) - set(SUITES)
     if unknown:

@@ -33,25 +33,27 @@ def _table(results: list[dict]) -> str:
     names = list(dict.fromkeys(name for result in results for name in result["contenders"]))
     others = [name for name in names if name != peer]
     memory = any("peak_bytes" in row for result in results for row in result["contenders"].values())
+    latency = [percentile for percentile in ("p50", "p99") if percentile in results[0]["contenders"][peer]]
     header = ["case", f"{peer}, ms", *(f"{name} / {peer}" for name in others)]
+    header += [f"{percentile} of {peer}, ms" for percentile in latency]
     if memory:
         header += [f"peak MiB, {name}" for name in names]
     lines = [header, ["---", *["---:"] * (len(header) - 1)]]
-    lines += [_row(result, peer, others, names if memory else []) for result in results]
-    lines.append(
-        ["geometric mean", "", *(_mean(results, name) for name in others), *[""] * (len(names) * memory)]
-    )
+    lines += [_row(result, peer, others, latency, names if memory else []) for result in results]
+    means = [_mean(results, name) for name in others]
+    lines.append(["geometric mean", "", *means, *[""] * (len(header) - 2 - len(means))])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _row(result: dict, peer: str, others: list[str], measured: list[str]) -> list[str]:
+def _row(result: dict, peer: str, others: list[str], latency: list[str], measured: list[str]) -> list[str]:
     found = result["contenders"]
     ratios = [f"{found[name]['ratio']:.2f}" if name in found else "" for name in others]
     peaks = [
         f"{found[name]['peak_bytes'] / 2**20:.1f}" if "peak_bytes" in found.get(name, {}) else ""
         for name in measured
     ]
-    return [result["case"], f"{found[peer]['min'] * 1e3:.3f}", *ratios, *peaks]
+    single = [f"{found[peer][percentile] * 1e3:.3f}" for percentile in latency]
+    return [result["case"], f"{found[peer]['min'] * 1e3:.3f}", *ratios, *single, *peaks]
 
 
 def _mean(results: list[dict], name: str) -> str:

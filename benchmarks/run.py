@@ -20,6 +20,7 @@ from seq2tens.ops import _memory
 
 SECONDS = 1.0  # per contender and case, at least
 REPEATS = 4  # at least
+SINGLE_CALLS = 2000  # for percentiles
 
 
 def measure(case: Case, seconds: float = SECONDS) -> dict:
@@ -30,12 +31,15 @@ def measure(case: Case, seconds: float = SECONDS) -> dict:
     begin = time.perf_counter()
     while len(times[case.peer]) < REPEATS or time.perf_counter() - begin < seconds * len(works):
         for name, work in works.items():
-            times[name].append(_time(work, counts[name]))
+            times[name].append(_time(work, counts[name]) / case.shares.get(name, 1.0))
     rows = {
         name: {"min": min(t), "median": statistics.median(t), "repeats": len(t)} for name, t in times.items()
     }
     for row in rows.values():
         row["ratio"] = row["min"] / rows[case.peer]["min"]
+    if case.latency:
+        for name, row in rows.items():
+            row |= percentiles(works[name])
     if case.memory:
         for name, row in rows.items():
             row["peak_bytes"] = _peak_in_subprocess(case, name)
@@ -58,6 +62,12 @@ def _time(work: Work, calls: int) -> float:
     return elapsed / calls
 
 
+def percentiles(work: Work) -> dict[str, float]:
+    """How long most calls take, each timed by itself."""
+    cuts = statistics.quantiles((_time(work, 1) for _ in range(SINGLE_CALLS)), n=100)
+    return {"p50": cuts[49], "p99": cuts[98]}
+
+
 def peak_bytes(work: Work) -> int:
     """Memory that one call needs beyond what stood before it, outputs included (Linux only)."""
     _memory._KEPT = 0  # else the outputs of the first call would stand before it
@@ -65,14 +75,14 @@ def peak_bytes(work: Work) -> int:
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")  # reset the high-water mark
-    before = _status("VmRSS")
+    before = status("VmRSS")
     result = work()
-    peak = _status("VmHWM")
+    peak = status("VmHWM")
     del result
     return peak - before
 
 
-def _status(field: str) -> int:
+def status(field: str) -> int:
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(field):
             return int(line.split()[1]) * 1024
@@ -90,6 +100,8 @@ def table(result: dict) -> str:
     for name, row in result["contenders"].items():
         line = f"  {name:<12} min {row['min'] * 1e3:10.3f} ms   median {row['median'] * 1e3:10.3f} ms   "
         line += f"{row['ratio']:7.2f} x {result['peer']}"
+        if "p99" in row:
+            line += f"   p50 {row['p50'] * 1e3:.3f} ms   p99 {row['p99'] * 1e3:.3f} ms"
         if "peak_bytes" in row:
             line += f"   peak {row['peak_bytes'] / 2**20:8.1f} MiB"
         lines.append(line)

@@ -37,6 +37,22 @@ def test_a_case_is_measured_and_reported(tmp_path):
     assert text.endswith("after\n")
 
 
+def test_single_calls_are_timed_where_latency_counts(tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "SINGLE_CALLS", 20)
+    case = Case("suite", "case", "one", {"one": lambda: lambda: sum(range(1000))}, latency=True)
+    run.run([case], tmp_path / "results.json", seconds=0.01)
+    data = json.loads((tmp_path / "results.json").read_text())
+    row = data["results"][0]["contenders"]["one"]
+    assert 0 < row["p50"] <= row["p99"]
+    assert "| case | one, ms | p50 of one, ms | p99 of one, ms |" in report.tables(data)
+
+
+def test_the_time_of_a_sample_is_scaled():
+    work = lambda: lambda: sum(range(20_000))  # noqa: E731
+    case = Case("suite", "case", "all", {"all": work, "tenth": work}, shares={"tenth": 0.1})
+    assert run.measure(case, seconds=0.01)["contenders"]["tenth"]["ratio"] > 3
+
+
 def test_peak_memory_sees_an_allocation(monkeypatch):
     monkeypatch.setattr(run._memory, "_KEPT", run._memory._KEPT)  # put back afterwards
     size = 200 * 2**20

@@ -10,7 +10,16 @@ import torch
 from cli.shell import done
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = ["classify.md", "data.md", "random-ls2t.md", "tutorial.md", "how-to.md", "theory.md"]
+PAGES = [
+    "classify.md",
+    "data.md",
+    "long-sequences.md",
+    "random-ls2t.md",
+    "streaming.md",
+    "tutorial.md",
+    "how-to.md",
+    "theory.md",
+]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 BLOCK_OR_COMMANDS = re.compile(r"^```(python|sh)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
@@ -35,7 +44,7 @@ def run_commands(block):
     for line in block.splitlines():
         program, verb, *arguments = shlex.split(line)
         assert program == "seq2tens"
-        done(verb, *arguments, *(["--progress", "silent"] if verb == "fit" else []))
+        done(verb, *arguments, *(["--progress", "silent"] if verb in ("fit", "reproduce") else []))
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -52,6 +61,14 @@ def test_code_runs(page, tmp_path, monkeypatch):
             exec(compile("\n" * line + block, str(DOCS / page), "exec"), namespace)
 
 
+@pytest.mark.slow
+def test_what_is_on_the_page_of_the_reproduction_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    commands, code = (block for _, _, block in blocks("reproduce.md"))
+    run_commands(commands)
+    exec(compile(code, "reproduce.md", "exec"), {})
+
+
 def test_the_commands_on_the_page_of_the_shell_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (_, _, block), *more = blocks("cli.md")
@@ -62,12 +79,14 @@ def test_the_commands_on_the_page_of_the_shell_run(tmp_path, monkeypatch):
 def test_the_page_of_the_shell_has_every_option():
     sections = dict(
         re.findall(
-            r"^## seq2tens (\w+)\n(.*?)(?=^## |\Z)", (DOCS / "cli.md").read_text(), re.DOTALL | re.MULTILINE
+            r"^## seq2tens ([\w ]+)\n(.*?)(?=^## |\Z)",
+            (DOCS / "cli.md").read_text(),
+            re.DOTALL | re.MULTILINE,
         )
     )
-    assert list(sections) == ["fit", "predict", "evaluate", "info"]
+    assert list(sections) == ["fit", "predict", "evaluate", "stream", "info", "reproduce tsc", "report"]
     for verb, section in sections.items():
-        shown = set(re.findall(r"^  (--[\w-]+)", done(verb, "--help"), re.MULTILINE)) - {"--help"}
+        shown = set(re.findall(r"^  (--[\w-]+)", done(*verb.split(), "--help"), re.MULTILINE)) - {"--help"}
         assert shown == set(re.findall(r"^\| `(--[\w-]+)", section, re.MULTILINE)), verb
 
 

@@ -20,11 +20,13 @@ ROOMS = [
     "estimators",
     "training",
     "data",
+    "distributed",
     "nn",
     "functional",
     "algebra",
     "ops",
     "plots",
+    "_storage",
     "_checks",
 ]
 

@@ -1,67 +1,87 @@
-"""Batch normalisation over the rows that count: the kernel against its definition."""
+"""Batch normalisation over the rows that count: the kernels against their definition."""
 
 import pytest
 import torch
+from torch.nn.functional import linear
 from torch.testing import assert_close
 
 from contracts import EXACT
-from seq2tens.ops import normalize
-from seq2tens.ops.normalize import normalize_rows
+from seq2tens.ops import normalize as module
+from seq2tens.ops.normalize import Settings, normalize, normalize_product
 
-SHAPES = [(30, 5, 1), (700, 128, 1), (4000, 2, 64), (1, 3, 4)]
+SHAPES = [((30, 5), None), ((70, 10, 128), None), ((40, 100, 2, 64), 64), ((1, 3, 4), 4), ((9, 3, 1), 1)]
 
 
-def problem(shape, masked=True, affine=True, dtype=torch.float64):
+def problem(shape, inner, masked=True, affine=True, dtype=torch.float64):
     generator = torch.Generator().manual_seed(0)
     draw = lambda *sizes: torch.randn(*sizes, generator=generator).to(dtype)  # noqa: E731
-    mask = torch.rand(shape[0], generator=generator) < 0.7 if masked else None
-    leaves = [draw(*shape) * 3 + 1, *((draw(shape[1]), draw(shape[1])) if affine else ())]
+    channel_axis = -1 if inner is None else -2
+    channels = shape[channel_axis]
+    mask = torch.rand(shape[:channel_axis], generator=generator) < 0.7 if masked else None
+    leaves = [draw(*shape) * 3 + 1, *((draw(channels), draw(channels)) if affine else ())]
     return [t.requires_grad_() for t in leaves], mask, draw(*shape)
 
 
-def run(function, leaves, mask, gradient):
+def run(function, leaves, mask, gradient, settings):
     x, weight, bias = leaves if len(leaves) == 3 else (*leaves, None, None)
-    y, mean, variance = function(x, mask, weight, bias, 1e-3)
+    y, mean, variance = function(x, mask, weight, bias, settings)
     return y, mean, variance, *torch.autograd.grad(y, leaves, gradient)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("shape", "inner"), SHAPES)
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("affine", [False, True])
-def test_kernel_agrees_with_the_definition(shape, masked, affine):
-    given = problem(shape, masked, affine)
-    for found, expected in zip(run(normalize_rows, *given), run(normalize._composed, *given), strict=True):
+@pytest.mark.parametrize("rectified", [False, True])
+def test_kernel_agrees_with_the_definition(shape, inner, masked, affine, rectified):
+    given = *problem(shape, inner, masked, affine), Settings(1e-3, inner, rectified)
+    for found, expected in zip(run(normalize, *given), run(module._composed, *given), strict=True):
         assert_close(found, expected, **EXACT)
 
 
-def test_derivatives():
-    (x, weight, bias), mask, _ = problem((6, 2, 3))
-    rows = lambda *leaves: normalize_rows(leaves[0], mask, *leaves[1:], 1e-3).rows  # noqa: E731
-    assert torch.autograd.gradcheck(rows, (x, weight, bias))
-    assert torch.autograd.gradgradcheck(rows, (x, weight, bias))
+@pytest.mark.parametrize("rectified", [False, True])
+def test_derivatives(rectified):
+    (x, weight, bias), mask, _ = problem((6, 2, 3), 3)
+    settings = Settings(1e-3, 3, rectified)
+    values = lambda *leaves: normalize(leaves[0], mask, *leaves[1:], settings).values  # noqa: E731
+    assert torch.autograd.gradcheck(values, (x, weight, bias))
+    assert torch.autograd.gradgradcheck(values, (x, weight, bias))
+
+
+def test_a_product_and_its_normalisation():
+    (x, weight, bias), mask, _ = problem((5, 6, 7), None)
+    matrix = torch.randn(7, 7, dtype=torch.float64, requires_grad=True)
+    shift = torch.randn(7, dtype=torch.float64, requires_grad=True)
+    settings, leaves = Settings(1e-3, rectified=True), (x, matrix, shift, weight, bias)
+    product = lambda x, m, s, *rest: normalize_product(x, m, s, mask, *rest, settings)  # noqa: E731
+    in_turn = normalize(linear(x, matrix, shift), mask, weight, bias, settings)
+    for found, expected in zip(product(*leaves), in_turn, strict=True):
+        assert_close(found, expected, **EXACT)
+    assert not torch.autograd.grad(product(*leaves).values.sum(), shift)[0].any()
+    assert torch.autograd.gradcheck(lambda *given: product(*given).values, leaves)
+    assert torch.autograd.gradgradcheck(lambda *given: product(*given).values, leaves)
 
 
 def test_rows_that_do_not_count_do_not_matter():
-    (x, weight, bias), mask, _ = problem((50, 4, 1))
-    y = normalize_rows(x, mask, weight, bias, 1e-3).rows
-    other = torch.where(mask[:, None, None], x, 1e6)
-    assert torch.equal(normalize_rows(other, mask, weight, bias, 1e-3).rows, y)
+    (x, weight, bias), mask, _ = problem((50, 4), None)
+    y = normalize(x, mask, weight, bias, Settings(1e-3)).values
+    other = torch.where(mask[:, None], x, 1e6)
+    assert torch.equal(normalize(other, mask, weight, bias, Settings(1e-3)).values, y)
     assert not y[~mask].any()
 
 
 def test_same_bits_whatever_the_number_of_threads():
-    given = problem((3000, 64, 1), dtype=torch.float32)
+    given = *problem((3000, 64), None, dtype=torch.float32), Settings(1e-3)
     results = []
     for threads in (1, 2, 3):
         torch.set_num_threads(threads)
-        results.append(run(normalize_rows, *given))
+        results.append(run(normalize, *given))
     torch.set_num_threads(1)
     for other in results[1:]:
         assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
 
 
 def test_transforms_and_empty_batches_take_the_definition():
-    (x, weight, bias), mask, _ = problem((8, 3, 1))
-    flat = lambda t: normalize_rows(t, mask, weight, bias, 1e-3).rows.square().sum()  # noqa: E731
+    (x, weight, bias), mask, _ = problem((8, 3), None)
+    flat = lambda t: normalize(t, mask, weight, bias, Settings(1e-3)).values.square().sum()  # noqa: E731
     assert_close(torch.func.grad(flat)(x.detach()), torch.autograd.grad(flat(x), x)[0], **EXACT)
-    assert normalize_rows(x[:0], None, weight, bias, 1e-3).rows.shape == (0, 3, 1)
+    assert normalize(x[:0], None, weight, bias, Settings(1e-3)).values.shape == (0, 3)

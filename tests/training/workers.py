@@ -95,10 +95,10 @@ def shared(connection, rank, port, folder):
 
 
 def double_run(**options):
-    """A run in double precision. Normalisation over the batch would depend on how the batch is shared."""
+    """A run in double precision."""
     data = order_task(45)
     source = type(data)(data.tensors[0].double(), data.tensors[1])
-    model = make_model(norm=False, dropout=0.0).double()
+    model = make_model(dropout=0.0).double()
     how = recipe(clip_norm=1.0, monitor="validation_loss")
     options = {"recipe": how, "seed": 0, "validation": source} | QUIET | options
     return model, fit(model, cross_entropy, source, **options)

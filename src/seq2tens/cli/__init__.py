@@ -12,6 +12,9 @@ from seq2tens.cli.evaluate import evaluate
 from seq2tens.cli.fit import fit
 from seq2tens.cli.info import info
 from seq2tens.cli.predict import predict
+from seq2tens.cli.report import report
+from seq2tens.cli.reproduce import reproduce
+from seq2tens.cli.stream import stream
 
 # Plain help: it can be read in a pipe as well as in a terminal.
 app = typer.Typer(
@@ -21,8 +24,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"max_content_width": 100},
 )
-for verb in (fit, predict, evaluate, info):
+for verb in (fit, predict, evaluate, stream, info, report):
     app.command()(verb)
+app.add_typer(reproduce)
 
 
 @app.callback(invoke_without_command=True)

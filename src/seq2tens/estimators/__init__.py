@@ -14,6 +14,7 @@ from seq2tens.estimators.random_explanation import Explanation, Filter
 from seq2tens.estimators.random_features import RandomLS2TFeatures
 from seq2tens.estimators.random_ls2t import RandomLS2TClassifier, RandomLS2TRegressor
 from seq2tens.estimators.saving import Storable
+from seq2tens.estimators.streaming import ClassifierStream
 
 # Names for the shell.
 MODELS: dict[str, type[SequenceClassifier]] = {
@@ -27,6 +28,7 @@ load = Storable.load
 
 __all__ = [
     "MODELS",
+    "ClassifierStream",
     "DeepLS2TClassifier",
     "Evaluation",
     "Explanation",

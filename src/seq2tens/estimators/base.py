@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from aeon.classification.base import BaseClassifier
@@ -16,12 +16,14 @@ from seq2tens.estimators.inputs import SequenceInput, as_labels
 from seq2tens.estimators.saving import Storable
 from seq2tens.training.checkpoint import Tensors
 
+if TYPE_CHECKING:
+    from seq2tens.estimators.streaming import ClassifierStream
 
-class SequenceClassifier(SequenceInput, Storable, BaseClassifier):
+
+class PlainClassifier(SequenceInput, BaseClassifier):
     """A classifier of sequences: of one channel or more, of unequal lengths, with gaps.
 
-    A subclass has `_fit(X, y, sample_weight)` and `_predict_proba(X)`, in which `X` is a `Sequences`, and
-    `_tensors` to be saved.
+    A subclass has `_fit(X, y)` and `_predict_proba(X)`, in which `X` is a `Sequences`.
     """
 
     _tags: ClassVar[dict[str, Any]] = {
@@ -30,22 +32,6 @@ class SequenceClassifier(SequenceInput, Storable, BaseClassifier):
         "capability:unequal_length": True,
         "capability:missing_values": True,
     }
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from labelled sequences; what was learned before is forgotten.
-
-        Args:
-            X: sequences, as an array `(n, channels, time)`, a list of arrays `(channels, time)`, another of
-                aeon's collections, or `data.Sequences`; NaN where a value is missing.
-            y: one label per sequence.
-            sample_weight: how much each sequence counts, as if it were there so many times; only ratios
-                matter.
-        """
-        self.reset()
-        X = self._preprocess_collection(X)
-        self._fit(X, self._check_y(y, len(X)), sample_weight)
-        self.is_fitted = True
-        return self
 
     def _predict(self, X: Sequences) -> Shaped[np.ndarray, " rows"]:
         return self.classes_[self._predict_proba(X).argmax(axis=1)]
@@ -66,6 +52,41 @@ class SequenceClassifier(SequenceInput, Storable, BaseClassifier):
     def _set_classes(self, classes: Shaped[np.ndarray, " classes"]) -> None:
         self.classes_, self.n_classes_ = classes, len(classes)
         self._class_dictionary = {label: i for i, label in enumerate(classes)}
+
+
+class SequenceClassifier(PlainClassifier, Storable):
+    """A classifier that can be saved, and that takes weights.
+
+    A subclass has `_fit(X, y, sample_weight)`, `_predict_proba(X)` and, to be saved, `_tensors`.
+    """
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from labelled sequences; what was learned before is forgotten.
+
+        Args:
+            X: sequences, as an array `(n, channels, time)`, a list of arrays `(channels, time)`, another of
+                aeon's collections, or `data.Sequences`; NaN where a value is missing.
+            y: one label per sequence.
+            sample_weight: how much each sequence counts, as if it were there so many times; only ratios
+                matter.
+        """
+        self.reset()
+        X = self._preprocess_collection(X)
+        self._fit(X, self._check_y(y, len(X)), sample_weight)
+        self.is_fitted = True
+        return self
+
+    def stream(self, *, length: int | None = None, static: Any = None) -> ClassifierStream:
+        """Open a stream: fed step by step, it gives what `predict_proba` would give for the steps so far.
+
+        Args:
+            length: steps of a whole sequence. A network with `time_embedding` must know it; others have no
+                end.
+            static: the static features of the sequence, if the model was fitted with some.
+        """
+        from seq2tens.estimators.streaming import ClassifierStream
+
+        return ClassifierStream(self, length=length, static=static)
 
     def _facts(self) -> dict[str, Any]:
         return {

@@ -35,6 +35,7 @@ class FCNLS2TClassifier(NetworkClassifier):
     depth: int = 3
     order: int = 2
     weights: Weights = "recursive"
+    time_embedding: bool = True
     dropout: float = 0.0
     spatial_dropout: float = 0.0
 

@@ -17,7 +17,7 @@ from seq2tens import training
 from seq2tens.data import Preparation, Sequences, length_blocks
 from seq2tens.estimators import _plain
 from seq2tens.estimators.base import SequenceClassifier
-from seq2tens.estimators.devices import find_device, make_fabric
+from seq2tens.estimators.devices import find_device, is_first, make_fabric
 from seq2tens.estimators.randomness import RandomState, seed_of
 from seq2tens.estimators.weighting import class_weights, row_weights
 from seq2tens.training import Checkpoints, CrossEntropy, Recipe, SequenceBatch, SequenceSource, Subset
@@ -65,6 +65,9 @@ class NetworkClassifier(SequenceClassifier):
         progress: `"silent"`, `"auto"`, `"bar"` or `"lines"`.
         random_state: an integer, a numpy `RandomState` or None.
         device: name of a Fabric accelerator; `"auto"` takes the fastest there is.
+        devices: processes on each machine, one device each, that train together, started by `torchrun`.
+            `batch_size` is that of all of them, and the result that of one process, but for dropout.
+        num_nodes: machines.
 
     After `fit` there are `network_`, `history_` (a row per epoch), `classes_`, `scaler_` and `n_channels_`.
     """
@@ -80,13 +83,16 @@ class NetworkClassifier(SequenceClassifier):
     progress: Style = "silent"
     random_state: RandomState = None
     device: str = "auto"
+    devices: int = 1
+    num_nodes: int = 1
 
     _tags: ClassVar[dict[str, Any]] = {"algorithm_type": "deeplearning"}
     _features: ClassVar[Callable[..., nn.Module]]
     _paper_model: ClassVar[Literal["fcn-ls2t", "resnet"]] = "fcn-ls2t"
 
     def _fit(self, X: Sequences, y: Shaped[np.ndarray, " rows"], sample_weight: Any = None) -> None:
-        seed = self._seed()
+        fabric = make_fabric(self.device, _plain.python(self.devices), _plain.python(self.num_nodes))
+        seed = fabric.broadcast(self._seed())
         self.preparation_ = Preparation(self._scaling(len(X))).fit(X)
         labels = torch.from_numpy(np.searchsorted(self.classes_, y))
         source = SequenceSource(self.preparation_.transform(X), labels, row_weights(sample_weight, labels))
@@ -101,11 +107,16 @@ class NetworkClassifier(SequenceClassifier):
             seed=seed,
             validation=None if held is None else Subset(source, held),
             metrics=None if held is None else {"accuracy": accuracy},
-            fabric=make_fabric(self.device),
+            fabric=fabric,
             checkpoint=self.checkpoint,
             progress=self.progress,
         )
         self.history_ = [dict(row) for row in result.history]
+
+    def save(self, path: str | Path, notes: dict[str, Any] | None = None) -> None:
+        """Write the fitted estimator to a folder; of processes that train together, only the first does."""
+        if self.devices * self.num_nodes == 1 or is_first():
+            super().save(path, notes)
 
     @torch.inference_mode()
     def _predict_proba(self, X: Sequences) -> Float[np.ndarray, "rows classes"]:

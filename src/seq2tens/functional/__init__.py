@@ -4,17 +4,26 @@ A step counts where `mask` is True and, with `lengths`, where it lies before its
 that do not count may hold anything, NaN included: no result depends on them.
 """
 
+from seq2tens.functional.chunks import Transfer, apply_transfer, combine, transfer
+from seq2tens.functional.intervals import PrefixLS2T
 from seq2tens.functional.layer import Weights, ls2t, normalize_levels
 from seq2tens.functional.paths import basepoint, difference, forward_fill, lags, lead_lag, time_embedding
+from seq2tens.functional.windows import sliding_ls2t
 
 __all__ = [
+    "PrefixLS2T",
+    "Transfer",
     "Weights",
+    "apply_transfer",
     "basepoint",
+    "combine",
     "difference",
     "forward_fill",
     "lags",
     "lead_lag",
     "ls2t",
     "normalize_levels",
+    "sliding_ls2t",
     "time_embedding",
+    "transfer",
 ]

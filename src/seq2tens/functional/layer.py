@@ -11,6 +11,7 @@ from torch import Tensor
 
 from seq2tens import _checks as check
 from seq2tens import ops
+from seq2tens.ops.functionals import Functionals
 
 Weights = Literal["recursive", "independent"]
 
@@ -61,41 +62,47 @@ def ls2t(
         `(batch, time, order, width)`, or `(batch, order, width)` without `return_sequences`. Half
         precision comes back as float32, because higher levels leave its range.
     """
-    check.positive_int("order", order)
-    check.positive_int("lift_order", lift_order)
-    check.choice("weights", weights, ("recursive", "independent"))
-    check.sequences("x", x)
+    functionals = check_functionals(
+        x, weight, bias, order, weights, lift_order, lift_coefficients, decay, reverse, backend
+    )
     check.not_empty("x", x)
-    chains = ops.make_chains(order, weights, reverse)
-    _check_parameters(x, weight, bias, order, weights)
-    width = weight.shape[-1]
-    _check_vector("lift_coefficients", lift_coefficients, lift_order, "(lift_order,)")
-    _check_vector("decay", decay, width, "(width,)")
-    _check_decay(decay)
     if state is not None:
         check.floating("state", state)
         check.shape(
             "state",
             state,
-            (x.shape[0], len(chains.component), width),
+            (x.shape[0], len(functionals.chains.component), weight.shape[-1]),
             f"(batch, states of order {order}, width)",
         )
+    output, final = functionals.run(x, check.step_mask(x, mask, lengths), state, return_sequences)
+    return (output, final) if return_state else output
+
+
+def check_functionals(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    order: int,
+    weights: Weights,
+    lift_order: int,
+    lift_coefficients: Tensor | None,
+    decay: Tensor | None,
+    reverse: bool,
+    backend: ops.Backend | None,
+) -> Functionals:
+    """Check what every function of sequences and functionals is given; `x` may have no steps."""
+    check.positive_int("order", order)
+    check.positive_int("lift_order", lift_order)
+    check.choice("weights", weights, ("recursive", "independent"))
+    check.sequences("x", x)
+    _check_parameters(x, weight, bias, order, weights)
+    _check_vector("lift_coefficients", lift_coefficients, lift_order, "(lift_order,)")
+    _check_vector("decay", decay, weight.shape[-1], "(width,)")
+    _check_decay(decay)
     if lift_coefficients is None and lift_order > 1:
         lift_coefficients = _inverse_factorials(lift_order, x)
-    output, final = ops.ls2t(
-        x,
-        weight,
-        bias,
-        lift_coefficients,
-        decay,
-        check.step_mask(x, mask, lengths),
-        state,
-        chains=chains,
-        reverse=reverse,
-        return_sequences=return_sequences,
-        backend=backend,
-    )
-    return (output, final) if return_state else output
+    chains = ops.make_chains(order, weights, reverse)
+    return Functionals(weight, bias, lift_coefficients, decay, chains, reverse, backend)
 
 
 def normalize_levels(

@@ -2,9 +2,11 @@
 
 from seq2tens.nn.blocks import DeepLS2T, LevelNorm, LS2TBlock
 from seq2tens.nn.layers import LS2T, BiLS2T, LS2TState
+from seq2tens.nn.long import checkpoint_chunks, chunkwise, time_chunks
 from seq2tens.nn.masked import MaskedBatchNorm, MaskedConv, mean_pool
 from seq2tens.nn.networks import FCN, FCNLS2T, ResNet
 from seq2tens.nn.paths import Difference, Lags, TimeEmbedding
+from seq2tens.nn.streaming import Stream
 
 __all__ = [
     "FCN",
@@ -20,6 +22,10 @@ __all__ = [
     "MaskedBatchNorm",
     "MaskedConv",
     "ResNet",
+    "Stream",
     "TimeEmbedding",
+    "checkpoint_chunks",
+    "chunkwise",
     "mean_pool",
+    "time_chunks",
 ]

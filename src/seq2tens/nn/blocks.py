@@ -11,6 +11,10 @@ from seq2tens import _checks as check
 from seq2tens import functional as F
 from seq2tens.nn.layers import LS2T
 from seq2tens.nn.masked import MaskedBatchNorm, align, check_rate, spatial_dropout
+from seq2tens.nn.streamable import Streamable
+from seq2tens.ops import make_chains
+from seq2tens.ops.normalize import Settings
+from seq2tens.ops.stack import Layer, Options, normalized_stack
 
 
 class LevelNorm(MaskedBatchNorm):
@@ -28,11 +32,10 @@ class LevelNorm(MaskedBatchNorm):
         self, y: Float[Tensor, "*steps order width"], mask: Bool[Tensor, "*steps"] | None = None
     ) -> Float[Tensor, "*steps order width"]:
         """Normalise; `mask` has the axes of `y` before the level axis."""
-        rows = y.reshape(-1, *y.shape[-2:])
-        return self._normalize(rows, None if mask is None else mask.reshape(-1)).reshape(y.shape)
+        return self._normalize(y, mask, y.shape[-1])
 
 
-class LS2TBlock(nn.Module):
+class LS2TBlock(Streamable, nn.Module):
     """Time, difference, LS2T, normalisation, flatten: `(batch, time, d)` to `(batch, time, order · width)`,
     or to `(batch, order · width)` without `return_sequences`.
 
@@ -68,6 +71,12 @@ class LS2TBlock(nn.Module):
         self.ls2t = LS2T(features, width, order, bias=time == "bias", **options)
         self.norm = LevelNorm(order) if norm else None
         self.out_features = order * width
+        self._is_plain = (
+            difference
+            and time in ("bias", None)
+            and spatial_dropout == 0
+            and options.keys() <= {"weights", "return_sequences", "init", "device", "dtype"}
+        )
 
     def forward(
         self,
@@ -94,8 +103,16 @@ class LS2TBlock(nn.Module):
             y = self.norm(y, mask if self.ls2t.return_sequences else None)
         return spatial_dropout(y.flatten(-2), self.spatial_dropout, self.training)
 
+    def in_stack(self) -> tuple[Layer, Options] | None:
+        """The block as a layer of `ops.stack` in training; None where it does more than such a layer."""
+        if self.norm is None or self.norm.peers is not None or not self._is_plain:
+            return None
+        layer, chains = self.ls2t, make_chains(self.ls2t.order, self.ls2t.weights, False)
+        options = Options(chains, layer.return_sequences, Settings(self.norm.eps, layer.width))
+        return Layer(layer.weight, layer.bias), options
 
-class DeepLS2T(nn.Module):
+
+class DeepLS2T(Streamable, nn.Module):
     """`depth` LS2T blocks on top of each other; the last one returns the end point.
 
     Output `(batch, order · width)`, or `(batch, time, order · width)` with `return_sequences`. `options`
@@ -139,6 +156,20 @@ class DeepLS2T(nn.Module):
             aligned = True
         else:
             mask = check.step_mask(x, mask, lengths)
+        return self._in_stack(x, mask) if self.training and aligned else self._in_turn(x, mask, aligned)
+
+    def _in_turn(self, x: Tensor, mask: Tensor | None, aligned: bool) -> Tensor:
         for block in self.blocks:
             x = block(x, mask, aligned=aligned)
         return x
+
+    def _in_stack(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """The same with batch statistics, in one operation if the blocks allow."""
+        blocks: list[Any] = list(self.blocks)
+        stack = [block.in_stack() for block in blocks]
+        if None in stack:
+            return self._in_turn(x, mask, aligned=True)
+        y, statistics = normalized_stack(x, mask, *zip(*stack, strict=True))
+        for block, found in zip(blocks, statistics, strict=True):
+            block.norm.follow(*found)
+        return y

@@ -15,6 +15,7 @@ from seq2tens import _checks as check
 from seq2tens import functional as F
 from seq2tens import ops
 from seq2tens.nn.initialize import initialize_
+from seq2tens.nn.streamable import Streamable
 
 
 class LS2TState(NamedTuple):
@@ -28,7 +29,7 @@ class LS2TState(NamedTuple):
         return self._replace(levels=self.levels.detach())
 
 
-class LS2T(nn.Module):
+class LS2T(Streamable, nn.Module):
     """Low-rank functionals of the Seq2Tens map of a sequence, one value per level and functional.
 
     Input `(batch, time, in_features)`; output `(batch, time, order, width)`, or `(batch, order, width)`

@@ -6,13 +6,18 @@ sequence were over; convolutions disturb that, and the normalisation after them 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as torch_F
 
 from seq2tens import _checks as check
-from seq2tens.ops.normalize import normalize_rows
+from seq2tens.ops.normalize import Normalized, Settings, normalize, normalize_product
+
+if TYPE_CHECKING:
+    from seq2tens.nn.synchronised import Peers
 
 Path = Float[Tensor, "batch time channels"]
 Mask = Bool[Tensor, "batch time"]
@@ -93,14 +98,28 @@ class MaskedConv(nn.Module):
         return f"{in_features}, {out_features}, kernel={kernel}"
 
     def forward(
-        self, x: Path, mask: Mask | None = None, clock: Float[Tensor, "batch time 1"] | None = None
+        self,
+        x: Path,
+        mask: Mask | None = None,
+        clock: Float[Tensor, "batch time 1"] | None = None,
+        *,
+        biased: bool = True,
     ) -> Float[Tensor, "batch time out"]:
         """Convolve; a `clock` stands before the channels of `x` as one more."""
         if mask is not None:
             x = x * mask[..., None]
-        if clock is not None:
-            x = torch.cat([clock.to(x.dtype), x], dim=2)
-        return _same_convolution(x, self.weight, self.bias)
+        x, bias = _with_clock(x, clock), self.bias if biased else None
+        if _lacks_products(x):
+            ends = _ends(self.weight.shape[2])
+            return torch_F.conv1d(torch_F.pad(x.mT, ends), self.weight, bias).mT
+        return torch_F.linear(*_as_product(x, self.weight), bias)
+
+    def as_product(
+        self, x: Path, clock: Float[Tensor, "batch time 1"] | None = None
+    ) -> tuple[Float[Tensor, "batch time neighbours"], Float[Tensor, "out neighbours"]] | None:
+        """What is multiplied with what, but for the bias; None where convolving is better."""
+        x = _with_clock(x, clock)
+        return None if _lacks_products(x) else _as_product(x, self.weight)
 
 
 class MaskedBatchNorm(nn.Module):
@@ -113,6 +132,7 @@ class MaskedBatchNorm(nn.Module):
 
     running_mean: Tensor
     running_var: Tensor
+    peers: Peers | None = None  # processes whose rows count too, see `synchronised`
 
     def __init__(
         self, features: int, *, affine: bool = True, eps: float = 1e-3, momentum: float = 0.01
@@ -131,41 +151,93 @@ class MaskedBatchNorm(nn.Module):
 
     def forward(self, x: Tensor, mask: Mask | None = None) -> Tensor:
         """Normalise; steps that do not count become 0."""
-        rows = x.reshape(-1, x.shape[-1], 1)
-        return self._normalize(rows, None if mask is None else mask.reshape(-1)).reshape(x.shape)
+        return self.lacking(x, mask, None)
+
+    def lacking(
+        self, x: Tensor, mask: Mask | None, missing: Float[Tensor, " channels"] | None
+    ) -> Float[Tensor, "*steps channels"]:
+        """Normalise in training what still lacks a constant, such as the bias of a layer before.
+
+        The mean would take the constant away again. Left out, its gradient is 0 rather than a rounding error,
+        out of which Adam makes steps of full size.
+        """
+        return self._normalize(x, mask, missing=missing)
+
+    def of_product(
+        self,
+        rows: Float[Tensor, "*steps features"],
+        matrix: Float[Tensor, "channels features"],
+        mask: Mask | None,
+        missing: Float[Tensor, " channels"],
+        *,
+        rectified: bool,
+    ) -> Float[Tensor, "*steps channels"]:
+        """`lacking` of `rows` times the transpose of `matrix`, in training; `rectified` as by a ReLU."""
+        if self.peers is not None or not rows.dtype == matrix.dtype == self.running_mean.dtype:
+            y = self.lacking(torch_F.linear(rows, matrix), mask, missing)
+            return y.relu() if rectified else y
+        settings = Settings(self.eps, rectified=rectified)
+        y, mean, var = normalize_product(rows, matrix, missing, mask, self.weight, self.bias, settings)
+        self.follow(mean, var)
+        return y
 
     def _normalize(
-        self, rows: Float[Tensor, "rows channels inner"], mask: Bool[Tensor, " rows"] | None
-    ) -> Float[Tensor, "rows channels inner"]:
-        dtype = torch.promote_types(
-            rows.dtype, torch.float32
-        )  # LS2T widens what a half-precision model holds
-        weight, bias = (None if t is None else t.to(dtype) for t in (self.weight, self.bias))
-        if not self.training:
-            mean, var = self.running_mean.to(dtype), self.running_var.to(dtype)
-            y = torch_F.batch_norm(rows, mean, var, weight, bias, eps=self.eps)
-            return y if mask is None else y * mask[:, None, None]
-        y, mean, var = normalize_rows(rows.to(dtype), mask, weight, bias, self.eps)
-        self._follow(mean, var)
-        return y.to(rows.dtype)
+        self, x: Tensor, mask: Tensor | None, inner: int | None = None, missing: Tensor | None = None
+    ) -> Tensor:
+        """Normalise the last axis, or with `inner` values each the last but one."""
+        dtype = torch.promote_types(x.dtype, torch.float32)  # LS2T widens what a half-precision model holds
+        weight, bias = (None if t is None else t.to(dtype) for t in (self.weight, self._shift(missing)))
+        if self.training:
+            y, mean, var = self._with_statistics(x.to(dtype), mask, weight, bias, Settings(self.eps, inner))
+            self.follow(mean if missing is None else mean + missing.detach(), var)
+            return y.to(x.dtype)
+        mean, var = self.running_mean.to(dtype), self.running_var.to(dtype)
+        rows = x.reshape(-1, len(mean), inner or 1)
+        y = torch_F.batch_norm(rows, mean, var, weight, bias, eps=self.eps)
+        return (y if mask is None else y * mask.reshape(-1, 1, 1)).reshape(x.shape)
+
+    def _shift(self, missing: Tensor | None) -> Tensor | None:
+        """The bias; with a constant that is missing in `x` a sum that gives this one a gradient too, of 0."""
+        return self.bias if missing is None or self.bias is None else torch.add(self.bias, missing, alpha=0)
+
+    def _with_statistics(
+        self, x: Tensor, mask: Tensor | None, weight: Tensor | None, bias: Tensor | None, settings: Settings
+    ) -> Normalized:
+        if self.peers is None:
+            return normalize(x, mask, weight, bias, settings)
+        rows = x.reshape(-1, len(self.running_mean), settings.inner or 1)
+        counted = None if mask is None else mask.reshape(-1)
+        found = self.peers.normalize_rows(rows, counted, weight, bias, settings.eps)
+        return found._replace(values=found.values.reshape(x.shape))
 
     @torch.no_grad()
-    def _follow(self, mean: Tensor, var: Tensor) -> None:
-        self.running_mean.lerp_(mean.to(self.running_mean.dtype), self.momentum)
-        self.running_var.lerp_(var.to(self.running_var.dtype), self.momentum)
+    def follow(self, mean: Tensor, var: Tensor) -> None:
+        """Let the running statistics follow those of a batch."""
+        running = [self.running_mean, self.running_var]
+        found = [mean.to(self.running_mean.dtype), var.to(self.running_var.dtype)]
+        torch._foreach_lerp_(running, found, self.momentum)
 
 
-def _same_convolution(x: Path, weight: Tensor, bias: Tensor) -> Path:
-    """Convolution that keeps the length, as one matrix product with the neighbours of each step.
+def _with_clock(x: Path, clock: Tensor | None) -> Path:
+    return x if clock is None else torch.cat([clock.to(x.dtype), x], dim=2)
 
-    In this layout that is faster than `conv1d` on short sequences and as fast on long ones, but for half
-    precision, for which matrix products are not to be had on every processor.
+
+def _lacks_products(x: Tensor) -> bool:
+    """Whether matrix products are not to be had for this dtype on every processor."""
+    return x.dtype.itemsize < 4 or torch.is_autocast_enabled(x.device.type)
+
+
+def _as_product(x: Path, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """The neighbours of each step, with zeros beyond the ends, and the weights in their order.
+
+    In this layout their product is faster than `conv1d` on short sequences and as fast on long ones.
     """
-    (_, _, kernel), time = weight.shape, x.shape[1]
-    ends = ((kernel - 1) // 2, kernel // 2)
-    if x.dtype.itemsize < 4 or torch.is_autocast_enabled(x.device.type):
-        return torch_F.conv1d(torch_F.pad(x.mT, ends), weight, bias).mT
-    if kernel > 1:
-        padded = torch_F.pad(x, (0, 0, *ends))
-        x = torch.cat([padded[:, i : i + time] for i in range(kernel)], dim=2)
-    return torch_F.linear(x, weight.mT.flatten(1), bias)
+    kernel, time = weight.shape[2], x.shape[1]
+    if kernel == 1:
+        return x, weight.squeeze(2)
+    padded = torch_F.pad(x, (0, 0, *_ends(kernel)))
+    return torch.cat([padded[:, i : i + time] for i in range(kernel)], dim=2), weight.mT.flatten(1)
+
+
+def _ends(kernel: int) -> tuple[int, int]:
+    return (kernel - 1) // 2, kernel // 2

@@ -39,6 +39,7 @@ from seq2tens.nn.masked import (
     restore,
     spatial_dropout,
 )
+from seq2tens.nn.streamable import Streamable
 
 KERNELS = (8, 5, 3)
 
@@ -71,9 +72,18 @@ class ConvBlock(nn.Module):
         self, x: Path, mask: Mask | None = None, clock: Float[Tensor, "batch time 1"] | None = None
     ) -> Float[Tensor, "batch time out_features"]:
         """Apply the block to aligned sequences; a `clock` is one more channel of the convolution."""
+        if self.training:
+            return spatial_dropout(self._train(x, mask, clock), self.spatial_dropout, True)
         y = self.norm(self.conv(x, clock=clock), mask)
-        y = y.relu() if self.activation else y
-        return spatial_dropout(y, self.spatial_dropout, self.training)
+        return y.relu() if self.activation else y
+
+    def _train(self, x: Tensor, mask: Tensor | None, clock: Tensor | None) -> Tensor:
+        """The same with batch statistics, which need not know the bias."""
+        product = self.conv.as_product(x, clock)
+        if product is not None:
+            return self.norm.of_product(*product, mask, self.conv.bias, rectified=self.activation)
+        y = self.norm.lacking(self.conv(x, clock=clock, biased=False), mask, self.conv.bias)
+        return y.relu() if self.activation else y
 
 
 class ConvStack(nn.Module):
@@ -111,7 +121,7 @@ class ConvStack(nn.Module):
         return x
 
 
-class FCN(nn.Module):
+class FCN(Streamable, nn.Module):
     """Three convolutions (kernels 8, 5, 3; filters width, 2 · width, width), then the mean over time.
 
     Args:
@@ -167,7 +177,7 @@ class ResidualBlock(nn.Module):
         return (self.convolutions(x, mask) + self.shortcut(x, mask)).relu()
 
 
-class ResNet(nn.Module):
+class ResNet(Streamable, nn.Module):
     """Residual blocks of the given widths, then the mean over time."""
 
     def __init__(self, in_features: int, widths: Sequence[int] = (64, 128, 128)) -> None:
@@ -187,7 +197,7 @@ class ResNet(nn.Module):
         return mean_pool(x, mask)
 
 
-class FCNLS2T(nn.Module):
+class FCNLS2T(Streamable, nn.Module):
     """An FCN block for what is near in time, a deep LS2T block on top for what is far apart.
 
     Shortcuts lead from the input to the LS2T block and from the FCN block, by way of the mean over time, to
@@ -200,6 +210,7 @@ class FCNLS2T(nn.Module):
         depth: number of LS2T layers.
         order: highest level.
         weights: `"recursive"` or `"independent"`.
+        time_embedding: give each convolution time, from -1 to 1 over the sequence, as a further channel.
         dropout: rate for the output.
         spatial_dropout: rate at which channels are dropped after each convolution and each LS2T layer.
     """
@@ -213,6 +224,7 @@ class FCNLS2T(nn.Module):
         order: int = 2,
         *,
         weights: F.Weights = "recursive",
+        time_embedding: bool = True,
         dropout: float = 0.0,
         spatial_dropout: float = 0.0,
     ) -> None:
@@ -224,7 +236,7 @@ class FCNLS2T(nn.Module):
         self.fcn = ConvStack(
             in_features,
             (fcn_width, 2 * fcn_width, fcn_width),
-            time_embedding=True,
+            time_embedding=time_embedding,
             spatial_dropout=spatial_dropout,
         )
         self.fcn_norm = MaskedBatchNorm(fcn_width)

@@ -60,18 +60,36 @@ def project(r, x_address, steps, w, a, first):
 
 @compiled
 def load_block(r, x, mask, low, steps, rows):
-    """Address of a block of steps; with a mask, of a copy with zeros at masked ones, which may hold NaN."""
-    if not r.has_mask:
+    """Address of a block of steps; with a mask, of a copy with zeros at masked ones, which may hold NaN.
+
+    With `difference` the copy holds what each step adds to the one before it.
+    """
+    if not r.has_mask and not r.difference:
         return x.ctypes.data + low * r.features * x.itemsize
+    n = r.features
     for t in range(steps):
-        here, there = t * r.features, (low + t) * r.features
-        if mask[low + t]:
-            for k in range(r.features):
-                rows[here + k] = x[there + k]
+        row, there = rows[t * n : (t + 1) * n], (low + t) * n
+        if r.has_mask and not mask[low + t]:
+            row[:] = 0
+        elif r.difference and (low + t) % r.length > 0:
+            subtract(row, x[there : there + n], x[there - n : there])
         else:
-            for k in range(r.features):
-                rows[here + k] = 0
+            row[:] = x[there : there + n]
     return rows.ctypes.data
+
+
+@compiled
+def subtract(target, a, b):
+    for k in range(target.shape[0]):
+        target[k] = a[k] - b[k]
+
+
+@compiled
+def undo_difference(dx, first, last, features):
+    """From derivatives by increments to those by values, in rows `first` to `last` of one sequence."""
+    for here in range(first * features, (last - 1) * features, features):
+        row = dx[here : here + features]
+        subtract(row, row, dx[here + features : here + 2 * features])
 
 
 @compiled
@@ -108,7 +126,7 @@ def forward(r, zero):
     thread = thread_number(r.thread_number) if r.thread_number else r.thread
     a, cursor = carve(r.scratch + thread * r.scratch_size, r.block * columns, zero)
     path, cursor = carve(cursor, 2 * size, zero)
-    rows, cursor = carve(cursor, r.block * r.features if r.has_mask else 0, zero)
+    rows, cursor = carve(cursor, r.block * r.features if r.has_mask or r.difference else 0, zero)
     h, cursor = carve(cursor, size, wide)
     base, cursor = carve(cursor, size, zero)
     change, cursor = carve(cursor, size, zero)
@@ -174,7 +192,7 @@ def backward(r, zero):
     thread = thread_number(r.thread_number) if r.thread_number else r.thread
     a, cursor = carve(r.scratch + thread * r.scratch_size, r.block * columns, zero)
     path, cursor = carve(cursor, (r.block + 1) * size, zero)
-    rows, cursor = carve(cursor, r.block * r.features if r.has_mask else 0, zero)
+    rows, cursor = carve(cursor, r.block * r.features if r.has_mask or r.difference else 0, zero)
     h, cursor = carve(cursor, size, wide)
     base, cursor = carve(cursor, size, zero)
     change, cursor = carve(cursor, size, zero)
@@ -195,13 +213,20 @@ def backward(r, zero):
         w = r.weight + group * r.features * columns * x.itemsize
         bias = memory(r.bias + group * columns * x.itemsize, columns, zero)
         powers = memory(r.powers + group * r.power_size * 8, r.power_size if r.lifted else 0, wide)
-        dx = r.dx + group * r.batch * r.length * r.features * x.itemsize
+        dx = memory(r.dx + group * x.shape[0] * x.itemsize, x.shape[0], zero)
         dw = r.dweight + task * r.features * columns * x.itemsize
         dbias = memory(r.dbias + task * columns * 8, columns, wide)
         dcoefficients = memory(r.dcoefficients + task * r.lift_order * width * 8, r.lift_order * width, wide)
         dpowers = memory(r.dpowers + task * r.power_size * 8, r.power_size, wide)
-        last = r.batch * (task % r.slices + 1) // r.slices
-        for b in range(r.batch * (task % r.slices) // r.slices, last, r.together):
+        dbias[:] = 0
+        if r.lifted:
+            dcoefficients[:] = 0
+            dpowers[:] = 0
+        start_of_slice, last = (
+            r.batch * (task % r.slices) // r.slices,
+            r.batch * (task % r.slices + 1) // r.slices,
+        )
+        for b in range(start_of_slice, last, r.together):
             number = min(r.together, last - b)
             for index in range(r.blocks - 1, -1, -1):
                 steps, low = block_bounds(r, index)
@@ -239,13 +264,64 @@ def backward(r, zero):
                     if index == 0:
                         write_state(adjoint, dstate, place, r.width, count, width)
                 gemm(r.gemm, 0, 1, total, r.features, columns, da.ctypes.data, columns, w, columns, zero,
-                     dx + low * r.features * x.itemsize, r.features)  # fmt: skip
+                     dx.ctypes.data + low * r.features * x.itemsize, r.features)  # fmt: skip
                 gemm(r.gemm, 1, 0, r.features, columns, total, address, r.features, da.ctypes.data, columns,
-                     one, dw, columns)  # fmt: skip
+                     zero if b == start_of_slice and index == r.blocks - 1 else one, dw, columns)  # fmt: skip
                 if r.has_bias:
                     add_rows(da, total, columns, part, dbias)
+            if r.difference:
+                for k in range(b, b + number):
+                    undo_difference(dx, k * r.length, (k + 1) * r.length, r.features)
     if r.limit_threads:
         limit_threads(r.limit_threads, before)
+
+
+@compiled
+def regroup(r, zero):
+    """Put the weights of a step's features side by side, where there is one group without padding."""
+    size = r.features * r.width
+    given = memory(r.given_weight, r.components * size, zero)
+    weight = memory(r.weight, r.components * size, zero)
+    thread = thread_number(r.thread_number) if r.thread_number else r.thread
+    for row in range(thread, r.components * r.features, r.threads):
+        component, feature = row // r.features, row % r.features
+        there = (feature * r.components + component) * r.width
+        weight[there : there + r.width] = given[row * r.width : (row + 1) * r.width]
+
+
+@compiled
+def totals(r, zero):
+    """Sum what tasks have found, and put it in the order of the parameters."""
+    columns, width = r.components * r.group_width, r.group_width
+    size, wide = r.features * columns, np.float64(0)
+    parts, dbias = memory(r.dweight, r.tasks * size, zero), memory(r.dbias, r.tasks * columns, wide)
+    weight = memory(r.weight_total, r.components * r.features * r.width, zero)
+    bias = memory(r.bias_total, r.components * r.width, zero)
+    thread = thread_number(r.thread_number) if r.thread_number else r.thread
+    for row in range(thread, r.components * r.features, r.threads):
+        component, feature = row // r.features, row % r.features
+        for task in range(r.tasks):
+            start = task // r.slices * width
+            here, count = row * r.width + start, min(width, r.width - start)
+            there = task * size + feature * columns + component * width
+            add_part(weight[here : here + count], parts[there : there + count], task % r.slices == 0)
+    if thread == 0:
+        for row in range(r.components):
+            for task in range(r.tasks):
+                start = task // r.slices * width
+                here, there = row * r.width + start, task * columns + row * width
+                count = min(width, r.width - start)
+                add_part(bias[here : here + count], dbias[there : there + count], task % r.slices == 0)
+
+
+@compiled
+def add_part(target, part, first):
+    if first:
+        for q in range(target.shape[0]):
+            target[q] = part[q]
+    else:
+        for q in range(target.shape[0]):
+            target[q] += part[q]
 
 
 # Entry points for other threads: C functions of one record. They stand in this file because numba looks at
@@ -253,9 +329,9 @@ def backward(r, zero):
 # compiled when it is first asked for, hence the functions around them.
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def entry(name: str) -> Any:
-    """The compiled `forward32`, `forward64`, `backward32` or `backward64`."""
+    """The compiled `forward32`, `backward32`, `totals32`, `regroup32`, or the same with 64."""
     return globals()[f"_{name}"]()
 
 
@@ -289,3 +365,35 @@ def _backward64() -> Any:
         backward(carray(call, (1,))[0], np.float64(0))
 
     return backward64
+
+
+def _totals32() -> Any:
+    @callback
+    def totals32(call):
+        totals(carray(call, (1,))[0], np.float32(0))
+
+    return totals32
+
+
+def _totals64() -> Any:
+    @callback
+    def totals64(call):
+        totals(carray(call, (1,))[0], np.float64(0))
+
+    return totals64
+
+
+def _regroup32() -> Any:
+    @callback
+    def regroup32(call):
+        regroup(carray(call, (1,))[0], np.float32(0))
+
+    return regroup32
+
+
+def _regroup64() -> Any:
+    @callback
+    def regroup64(call):
+        regroup(carray(call, (1,))[0], np.float64(0))
+
+    return regroup64

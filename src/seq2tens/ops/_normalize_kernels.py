@@ -14,7 +14,7 @@ from numba import carray, types
 
 from seq2tens.ops._blas import pointer, thread_number
 
-_SIZES = "rows channels inner tasks eps masked weighted biased"
+_SIZES = "rows channels inner tasks eps masked weighted biased rectified"
 _ARRAYS = "x mask weight bias y mean variance dy dx dweight dbias"
 _THREADS = "scratch scratch_size threads thread thread_number"
 FIELDS = " ".join((_SIZES, _ARRAYS, _THREADS)).split()
@@ -84,6 +84,19 @@ def write_gradient(target, row, middle, other, factor, level, slope):
 
 
 @compiled
+def rectify(row):
+    for q in range(row.shape[0]):
+        row[q] = max(row[q], row.dtype.type(0))
+
+
+@compiled
+def gate(target, row, output):
+    """What of a gradient reaches beyond a rectifier with this output."""
+    for q in range(target.shape[0]):
+        target[q] = row[q] if output[q] > 0 else 0
+
+
+@compiled
 def share_of_rows(r, mask):
     """One over the number of values of a channel that count."""
     count = r.rows
@@ -140,6 +153,8 @@ def forward(r, zero):
             here, there = i * width + start, i * width + start + n
             if not r.masked or mask[i]:
                 write_row(y[here:there], x[here:there], middle, factor, shift)
+                if r.rectified:
+                    rectify(y[here:there])
             else:
                 y[here:there] = 0
 
@@ -149,7 +164,7 @@ def backward(r, zero):
     """Adjoint of `forward`: what mean and spread took away is given back by the rows that count."""
     width, wide = r.channels * r.inner, np.float64(0)
     x, dy = memory(r.x, r.rows * width, zero), memory(r.dy, r.rows * width, zero)
-    dx = memory(r.dx, r.rows * width, zero)
+    dx, y = memory(r.dx, r.rows * width, zero), memory(r.y, r.rows * width if r.rectified else 0, zero)
     mask = memory(r.mask, r.rows if r.masked else 0, np.uint8(0))
     weight = memory(r.weight, r.channels if r.weighted else 0, zero)
     mean, variance = memory(r.mean, r.channels, zero), memory(r.variance, r.channels, zero)
@@ -170,8 +185,12 @@ def backward(r, zero):
         for i in range(r.rows):
             if not r.masked or mask[i]:
                 here, there = i * width + start, i * width + start + n
-                add_row(plain, dy[here:there])
-                add_products(crossed, x[here:there], middle, dy[here:there])
+                passed = dy[here:there]
+                if r.rectified:  # until the end dx holds what passes
+                    passed = dx[here:there]
+                    gate(passed, dy[here:there], y[here:there])
+                add_row(plain, passed)
+                add_products(crossed, x[here:there], middle, passed)
         fold(plain, r.inner, 1.0, dbias[low:high])
         fold(crossed, r.inner, 1.0, dweight[low:high])
         for c in range(low, high):
@@ -183,7 +202,8 @@ def backward(r, zero):
         for i in range(r.rows):
             here, there = i * width + start, i * width + start + n
             if not r.masked or mask[i]:
-                write_gradient(dx[here:there], x[here:there], middle, dy[here:there], factor, level, slope)
+                passed = dx[here:there] if r.rectified else dy[here:there]
+                write_gradient(dx[here:there], x[here:there], middle, passed, factor, level, slope)
             else:
                 dx[here:there] = 0
 

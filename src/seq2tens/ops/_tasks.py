@@ -45,17 +45,17 @@ def make_plan(x_shape: tuple[int, ...], weight_shape: tuple[int, ...], states: i
     """
     (batch, length, features), (components, _, width) = x_shape, weight_shape
     block = steps_per_block(weight_shape)
-    worth = batch * length * components * width * (features + 8) // 2_000_000  # about 25 µs each
-    slices = max(1, min(batch, worth, 16))
+    worth = batch * length * components * width * (features + 8) // 1_500_000  # about 20 µs each
+    slices = max(1, min(batch, worth - worth % 2, 16))  # an even number for two threads
     vectors = -(-width // LANES)
-    per_group = min(-(-vectors * slices // min(4, worth or 1)) if slices < 4 else vectors, vectors)
+    per_group = min(-(-vectors * slices // min(4, worth or 1)) if batch < 4 else vectors, vectors)
     per_group = _even_share(vectors, max(1, min(per_group, _CACHE // (states * LANES * 16))))
     together = max(1, block // length)
     return Plan(slices, -(-vectors // per_group), per_group * LANES, block, together)
 
 
 def _even_share(vectors: int, most: int) -> int:
-    """Vectors per group, `most` or fewer: where that costs less than half of them, the same for all groups."""
+    """Vectors per group, at most `most`: the same for all groups where that costs less than half of them."""
     even = next(n for n in range(most, 0, -1) if vectors % n == 0)
     return even if 2 * even > most else most
 
@@ -73,6 +73,7 @@ class Key(NamedTuple):
     reverse: bool
     sequences: bool
     keep: bool
+    difference: bool
 
 
 class Layout(NamedTuple):
@@ -88,14 +89,14 @@ class Layout(NamedTuple):
 class Call:
     """One call to the kernels: its record, and the tensors whose addresses stand in it."""
 
-    def __init__(self, inputs: Inputs, by_coefficients: bool = False) -> None:
+    def __init__(self, inputs: Inputs, by_coefficients: bool = False, difference: bool = False) -> None:
         self.inputs = inputs
         plain = inputs.powers is None and inputs.coefficients.tolist() == [1.0]
         self.lifted = by_coefficients or not plain
         key = Key(
             tuple(inputs.x.shape), tuple(inputs.weight.shape), inputs.chains, len(inputs.coefficients),
             self.lifted, inputs.bias is not None, inputs.mask is not None,
-            inputs.reverse, inputs.return_sequences, inputs.keep,
+            inputs.reverse, inputs.return_sequences, inputs.keep, difference,
         )  # fmt: skip
         self.layout = make_layout(key)
         self.plan, self.record = self.layout.plan, self.layout.record[:]
@@ -139,29 +140,27 @@ class Call:
         return values.to(dtype).contiguous()
 
     def new_sums(self) -> None:
-        """Zeros for what is summed over sequences, a part for each task."""
-        (components, features, _), x = self.inputs.weight.shape, self.inputs.x
-        tasks, width = self.plan.tasks, self.plan.group_width
-        self.dweight = x.new_zeros(tasks, features, components, width)
-        self.dbias = x.new_zeros(tasks, components, width, dtype=torch.float64)
-        self.set(dweight=self.dweight, dbias=self.dbias)
+        """Memory for what is summed over sequences, a part for each task, and for the sums."""
+        weight, x = self.inputs.weight, self.inputs.x
+        (components, features, full), tasks, width = weight.shape, self.plan.tasks, self.plan.group_width
+        parts = x.new_empty(tasks, features, components, width)
+        dbias = x.new_empty(tasks, components, width, dtype=torch.float64)
+        self.dweight, self.dbias = x.new_empty(weight.shape), x.new_empty(components, full)
+        self.set(dweight=parts, dbias=dbias, weight_total=self.dweight, bias_total=self.dbias)
         if self.lifted:
             rows = (len(self.inputs.coefficients), self.layout.order + 1)
             self.dcoefficients, self.dpowers = (
-                x.new_zeros(tasks, n, width, dtype=torch.float64) for n in rows
+                x.new_empty(tasks, n, width, dtype=torch.float64) for n in rows
             )
             self.set(dcoefficients=self.dcoefficients, dpowers=self.dpowers)
 
-    def totals(self) -> tuple[Tensor, ...]:
-        """Derivatives by weight, bias, coefficients and powers, summed in a fixed order."""
+    def lift_totals(self) -> tuple[Tensor, Tensor]:
+        """Derivatives by coefficients and powers, summed in a fixed order."""
         dtype, x = self.inputs.x.dtype, self.inputs.x
-        weight = self._ungrouped(self.dweight).transpose(0, 1).contiguous()
-        bias = self._ungrouped(self.dbias).to(dtype)
         if not self.lifted:
-            width = self.inputs.weight.shape[2]
-            return weight, bias, x.new_zeros(1), x.new_zeros(self.layout.order + 1, width)
+            return x.new_zeros(1), x.new_zeros(self.layout.order + 1, self.inputs.weight.shape[2])
         coefficients = self._ungrouped(self.dcoefficients).sum(-1)
-        return weight, bias, coefficients.to(dtype), self._ungrouped(self.dpowers).to(dtype)
+        return coefficients.to(dtype), self._ungrouped(self.dpowers).to(dtype)
 
     def _ungrouped(self, parts: Tensor) -> Tensor:
         """Sum over slices and put the groups side by side again."""
@@ -192,7 +191,7 @@ def make_layout(key: Key) -> Layout:
         out_size=batch * length * levels * width if key.sequences else 0,
         kept_size=batch * blocks * states * width if key.keep else 0,
         has_bias=key.has_bias, has_mask=key.has_mask, lifted=key.lifted, reverse=key.reverse,
-        sequences=key.sequences, keep=key.keep, joined=joined,
+        sequences=key.sequences, keep=key.keep, joined=joined, difference=key.difference,
         shared=sorted(key.chains.component) != list(range(components)),
         **{name: tensor.data_ptr() for name, tensor in arrays.items()},
     )  # fmt: skip

@@ -31,16 +31,21 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
+def team() -> int:
+    """How many threads torch may use."""
+    return 1 if _forked else torch.get_num_threads()
+
+
 def launch(address: int, record: array[int], at: dict[str, int], tasks: int) -> None:
     """Call the C function at `address` on a record from as many threads as torch may use.
 
     `at` tells where in the record each field stands. Thread i does tasks i, i + threads, …; what a task
     computes must not depend on who runs it.
     """
-    threads = 1 if _forked else min(torch.get_num_threads(), tasks)
+    threads = min(team(), tasks)
     parallel, number = openmp() if threads > 1 else (None, 0)
     record[at["threads"]], record[at["thread_number"]] = threads, number
-    record[at["scratch"]] = _scratch(threads * record[at["scratch_size"]])
+    record[at["scratch"]] = scratch(threads * record[at["scratch_size"]])
     if threads == 1:
         _entry(address)(record.buffer_info()[0])
     elif parallel is None:
@@ -55,7 +60,7 @@ _entry = lru_cache(maxsize=64)(ctypes.CFUNCTYPE(None, ctypes.c_void_p))
 _kept = threading.local()
 
 
-def _scratch(size: int) -> int:
+def scratch(size: int) -> int:
     """Address of at least `size` bytes at a cache line, kept for the next call of this thread."""
     if getattr(_kept, "size", 0) < size:
         _kept.memory = np.empty(size + 64, np.uint8)

@@ -58,9 +58,9 @@ def _compute(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
     """Levels along time, final state, and the state before every block of steps."""
     inputs = Inputs(*arguments)
     call = Call(inputs)
-    out, final, kept = _empty_results(inputs, empty)
+    out, final, kept = empty_results(inputs, empty)
     call.set(state=inputs.state.contiguous(), out=out, final=final, kept=kept)
-    _run("forward", call)
+    run("forward", call)
     return out, final, kept
 
 
@@ -72,10 +72,11 @@ _forward = _register(_compute)
 
 @_forward.register_fake
 def _(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
-    return _empty_results(Inputs(*arguments))
+    return empty_results(Inputs(*arguments))
 
 
-def _empty_results(inputs: Inputs, new: Any = None) -> tuple[Tensor, Tensor, Tensor]:
+def empty_results(inputs: Inputs, new: Any = None) -> tuple[Tensor, Tensor, Tensor]:
+    """Memory for levels, final state and kept states."""
     blocks = -(-inputs.x.shape[1] // steps_per_block(tuple(inputs.weight.shape)))
     return inputs.empty_results(blocks, torch.float64, new)
 
@@ -93,8 +94,10 @@ def _compute_backward(
         assert levels is not None
         call.set(path=levels.contiguous())
     call.new_sums()
-    _run("backward", call)
-    return dx[0] if len(dx) == 1 else dx.sum(0), *call.totals(), dstate
+    run("backward", call)
+    run("totals", call)
+    dx = dx[0] if len(dx) == 1 else dx.sum(0)
+    return dx, call.dweight, call.dbias, *call.lift_totals(), dstate
 
 
 _register_backward = torch.library.custom_op(
@@ -121,14 +124,15 @@ _pair = Pair(_forward, _backward, _compute, _compute_backward, _reads_levels)
 register_derivatives(_pair)
 
 
-def _run(name: str, call: Call) -> None:
+def run(name: str, call: Call) -> None:
+    """Let the threads do the tasks of a call."""
     record = call.record
-    record[AT["gemm"]], record[AT["limit_threads"]], entry = _code(name, call.inputs.x.dtype)
+    record[AT["gemm"]], record[AT["limit_threads"]], entry = code(name, call.inputs.x.dtype)
     launch(entry, record, AT, call.plan.tasks)
 
 
-@lru_cache(maxsize=4)
-def _code(name: str, dtype: torch.dtype) -> tuple[int, int, int]:
+@lru_cache(maxsize=8)
+def code(name: str, dtype: torch.dtype) -> tuple[int, int, int]:
     """Addresses of the matrix product, of the switch for its threads, and of the kernel."""
     from seq2tens.ops._blas import addresses
     from seq2tens.ops._kernels import entry

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor, nn
 
 from seq2tens import _checks as check
+from seq2tens.distributed.heartbeat import watched
+from seq2tens.nn.synchronised import synchronised
+from seq2tens.ops.collectives import gather_objects
 from seq2tens.training import randomness
 from seq2tens.training.callbacks import Callback
 from seq2tens.training.checkpoint import Checkpoints, Saved
@@ -56,8 +59,9 @@ def fit(
         seed: of the order of the data and of dropout. The initial weights are the model's own.
         validation: data for `validation_loss` and for the metrics, measured after every epoch.
         metrics: `metric(*outputs)` is called with the outputs that the loss returns, joined over all batches.
-        fabric: a Lightning Fabric for other devices, precisions or several processes (one model per process);
-            default one device.
+        fabric: a Lightning Fabric for other devices, precisions or several processes (one model per process,
+            all with the same arguments); default one device. Several processes train as one with the same
+            `batch_size` would, but for dropout, which they draw each for itself.
         callbacks: told of every epoch.
         checkpoint: folder, or `Checkpoints` for other than the default intervals.
         progress: `"auto"`, `"bar"`, `"lines"` or `"silent"`.
@@ -67,9 +71,9 @@ def fit(
     checkpoints = _as_checkpoints(checkpoint) if fabric.is_global_zero else None
     with randomness.isolated(fabric.device):
         run = Run(model, loss, train, recipe, seed, fabric, validation, metrics or {})
-        _check_share(run)
-        _resume(run, checkpoints)
         with ExitStack() as stack:
+            _join(run, stack)
+            _resume(run, checkpoints)
             _train(run, checkpoints, _watchers(run, callbacks, progress, stack))
         run.state.finish()
     return Result(tuple(run.state.history), run.state.best_epoch, str(run.state.stopped))
@@ -85,6 +89,18 @@ def _train(run: Run, checkpoints: Checkpoints | None, watchers: list[Callback]) 
         if checkpoints is not None and (run.state.stopped or checkpoints.due()):
             tensors, document = run.state.capture()
             checkpoints.write(run.state.epoch, Saved(tensors, document | _identity(run)))
+
+
+def _join(run: Run, stack: ExitStack) -> None:
+    """Work together with the other processes, if any, until the stack is closed."""
+    if run.peers is None:
+        return
+    stack.enter_context(watched())
+    stack.enter_context(synchronised(run.state.model, run.peers))
+    runs = gather_objects(_identity(run)["run"])
+    for rank, other in enumerate(runs):
+        rule = f"all processes must be given the same data and arguments, but process {rank} is not: its"
+        _check_same(runs[0], other, rule, "that of process 0 is {}")
 
 
 def _watchers(run: Run, callbacks: Sequence[Callback], style: Style, stack: ExitStack) -> list[Callback]:
@@ -106,14 +122,20 @@ def _resume(run: Run, checkpoints: Checkpoints | None) -> None:
         saved.document["format"] == FORMAT,
         f"`checkpoint` must have format {FORMAT}, got {saved.document['format']}",
     )
-    mine, theirs = _flat(_identity(run)["run"]), _flat(saved.document["run"])
-    for key in sorted(mine.keys() | theirs.keys()):
-        check.require(
-            mine.get(key) == theirs.get(key),
-            f"`checkpoint` must belong to the same run, but its {key} is {theirs.get(key)}, "
-            f"this run's is {mine.get(key)}; use another folder",
-        )
+    rule = "`checkpoint` must belong to the same run, but its"
+    hint = "this run's is {}; use another folder"
+    _check_same(_identity(run)["run"], saved.document["run"], rule, hint)
     run.state.restore(saved)
+
+
+def _check_same(mine: dict[str, Any], theirs: dict[str, Any], rule: str, hint: str) -> None:
+    """Whether two descriptions of a run agree."""
+    ours, others = _flat(mine), _flat(theirs)
+    for key in sorted(ours.keys() | others.keys()):
+        check.require(
+            ours.get(key) == others.get(key),
+            f"{rule} {key} is {others.get(key)}, {hint.format(ours.get(key))}",
+        )
 
 
 def _identity(run: Run) -> dict[str, Any]:
@@ -178,13 +200,3 @@ def _check_arguments(
         check.require(len(validation) > 0, "`validation` must hold at least one row, got none")
         columns = ["train_loss", "validation_loss", *(f"validation_{name}" for name in metrics)]
     check.choice("recipe.monitor", recipe.monitor, tuple(columns))
-
-
-def _check_share(run: Run) -> None:
-    """Every process needs a row of every batch; the smallest has one row less than an even share."""
-    smallest = min(len(rows) for rows in run.sampler.epoch(randomness.order(run.seed, 1)))
-    check.require(
-        smallest >= run.fabric.world_size,
-        f"`recipe.batch_size` must give each of {run.fabric.world_size} processes a row of every batch, "
-        f"but the smallest batch has {smallest}",
-    )

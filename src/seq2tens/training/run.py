@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 from torch.optim import Adam, AdamW, Optimizer
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
+from seq2tens.nn.synchronised import Peers
 from seq2tens.training import randomness
 from seq2tens.training.averaging import Average
 from seq2tens.training.losses import Loss, LossFunction
@@ -70,6 +72,7 @@ class Run:
         self.loss, self.train, self.recipe, self.seed, self.fabric = loss, train, recipe, seed, fabric
         self.validation, self.metrics = validation, metrics
         self.sampler = Sampler(recipe, train)
+        self.peers = Peers() if fabric.world_size > 1 else None
         # Fused kernels are several times faster on small tensors, but Fabric cannot clip what they unscale.
         optimizer = make_optimizer(model, recipe, fused=fabric.strategy.precision.precision != "16-mixed")
         self.module, self.optimizer = fabric.setup(model, optimizer)
@@ -100,7 +103,7 @@ class Run:
         meter = Meter(self.fabric, number)
         self.module.train()
         for i, rows in enumerate(self.sampler.epoch(randomness.order(self.seed, number)), start=1):
-            meter.add(self._step(rows[self.fabric.global_rank :: self.fabric.world_size]))
+            meter.add(self._step(rows))
             if i % LOOK_EVERY == 0:
                 progress.advance(meter.flush())
         progress.advance(meter.flush())
@@ -108,7 +111,7 @@ class Run:
         return meter.mean()
 
     def _step(self, rows: Tensor) -> Loss:
-        value = Loss(*self.loss(self.module, self.fabric.to_device(self.train.batch(rows))))
+        value = self._loss(rows)
         self.fabric.backward(self._shared(value))
         if self.recipe.clip_norm is not None:
             self.fabric.clip_gradients(
@@ -121,6 +124,19 @@ class Run:
         if self.state.average is not None:
             self.state.average.update()
         return value
+
+    def _loss(self, rows: Tensor) -> Loss:
+        """Of this process's part of the batch.
+
+        Where a batch has fewer rows than there are processes, those without one take part with a row that
+        counts for nothing: all of them have to meet in the exchange of statistics and gradients.
+        """
+        own = rows[self.fabric.global_rank :: self.fabric.world_size]
+        present = len(own) > 0
+        with nullcontext() if present or self.peers is None else self.peers.absent():
+            batch = self.fabric.to_device(self.train.batch(own if present else rows[:1]))
+            value = Loss(*self.loss(self.module, batch))
+        return value if present else value._replace(weight=0.0)
 
     def _shared(self, value: Loss) -> Tensor:
         """Scaled such that the mean over processes, whose weights differ, is the mean over all rows."""

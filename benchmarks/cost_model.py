@@ -1,0 +1,303 @@
+"""What it takes to train on one sequence that is split over ranks: bytes, seconds and memory.
+
+python -m benchmarks.cost_model measure   # one rank of this machine: seconds and memory per time step
+python -m benchmarks.cost_model report    # the tables of docs/scale.md, computed from that
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from benchmarks.run import peak_bytes
+from seq2tens import functional as F
+from seq2tens.distributed import sequence_parallel, sum_gradients
+from seq2tens.distributed.layer import on_end
+from seq2tens.nn import FCNLS2T, LS2T, LS2TBlock, MaskedBatchNorm
+from seq2tens.nn.networks import ConvBlock
+
+HERE = Path(__file__).parent
+RESULTS, PAGE = HERE / "cost_model.json", HERE.parent / "docs" / "scale.md"
+START, END = "<!-- tables -->", "<!-- end of tables -->"
+BATCH, FLOAT, DOUBLE = 1, 4, 8
+RANKS = (1, 4, 16, 64)
+LENGTHS = (10**6, 10**7, 10**8, 10**9)
+NETWORKS: dict[str, Callable[[], nn.Module]] = {
+    "LS2T": lambda: LS2T(4, 16, 3),
+    "FCN64-LS2T64³": lambda: FCNLS2T(3, 64, 64, 3, 2),
+}
+MEASURED_STEPS = {"LS2T": 2**20, "FCN64-LS2T64³": 2**16}
+
+
+@dataclass(frozen=True)
+class Link:
+    """What is assumed of the network between ranks."""
+
+    seconds: float = 50e-6  # for a collective of any size to get going
+    bytes_per_second: float = 25e9
+
+
+@dataclass(frozen=True)
+class Rank:
+    """What a rank does in training, for each time step of its chunk; and in each round of folding."""
+
+    seconds: float
+    bytes: float
+    fold_seconds: float
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Collectives of a training step, and the bytes that a rank receives in them."""
+
+    calls: int
+    bytes: float
+
+
+def gathered(size: float, ranks: int) -> Traffic:
+    """Everyone gets everyone's `size` bytes."""
+    return Traffic(1, (ranks - 1) * size)
+
+
+def summed(size: float, ranks: int) -> Traffic:
+    """Everyone gets the sum of `size` bytes, in two rounds of parts."""
+    return Traffic(1, 2 * (ranks - 1) / ranks * size)
+
+
+def exchanges(network: nn.Module, batch: int) -> Iterator[tuple[int, bool]]:
+    """Numbers that each rank gives to the others on the way forwards, and whether gradients come back."""
+    first = network.fcn.blocks[0] if isinstance(network, FCNLS2T) else None
+    for module in network.modules():
+        if isinstance(module, LS2T):
+            words = F.transfer(
+                torch.zeros(1, 0, module.in_features),
+                module.weight,
+                order=module.order,
+                weights=module.weights,
+            )
+            yield batch * words.values.shape[1] * module.width, True
+        elif isinstance(module, LS2TBlock) and module.difference:
+            yield batch * module.ls2t.in_features, True
+        elif isinstance(module, ConvBlock) and module.conv.weight.shape[2] > 1:
+            _, channels, kernel = module.conv.weight.shape
+            yield batch * (kernel - 1) * channels, module is not first  # data needs no gradient
+    if isinstance(network, FCNLS2T):
+        yield batch * network.fcn_norm.running_mean.numel(), True  # the mean over time
+
+
+def traffic(network: nn.Module, ranks: int, batch: int = BATCH) -> Traffic:
+    """All that a rank receives in a training step, whatever the length of the sequence."""
+    parts = [gathered(3 * DOUBLE, ranks), gathered(batch * DOUBLE, ranks)]  # shapes and lengths
+    for numbers, back in exchanges(network, batch):
+        parts.append(gathered(numbers * FLOAT, ranks))
+        if back:
+            parts.append(summed(ranks * numbers * FLOAT, ranks))
+    for module in network.modules():
+        if isinstance(module, MaskedBatchNorm):
+            channels = module.running_mean.numel()
+            parts += [gathered((1 + 2 * channels) * DOUBLE, ranks), summed(2 * channels * DOUBLE, ranks)]
+    parts.append(summed(sum(p.numel() for p in network.parameters()) * FLOAT, ranks))  # gradients
+    return Traffic(sum(part.calls for part in parts), sum(part.bytes for part in parts))
+
+
+def seconds(network: nn.Module, length: int, ranks: int, rank: Rank, link: Link) -> tuple[float, float]:
+    """Time of a training step: computing, and exchanging with folding what was exchanged."""
+    own = math.ceil(length / ranks) * rank.seconds
+    if ranks == 1:
+        return own, 0.0
+    sent = traffic(network, ranks)
+    layers = sum(isinstance(module, LS2T) for module in network.modules())
+    fold = layers * math.ceil(math.log2(ranks)) * rank.fold_seconds
+    return own, sent.calls * link.seconds + sent.bytes / link.bytes_per_second + fold
+
+
+def train_once(network: nn.Module, x: Tensor) -> None:
+    """A step's forward and backward pass in a group, as any rank does it."""
+    sequence_parallel(network)(x).square().mean().backward()
+    sum_gradients(network)
+
+
+def measure(name: str) -> Rank:
+    """One rank in a group of its own, in this process."""
+    torch.manual_seed(0)
+    network, steps = NETWORKS[name](), MEASURED_STEPS[name]
+    x = torch.randn(BATCH, steps, 4 if name == "LS2T" else 3)
+
+    def work() -> None:
+        train_once(network, x)
+
+    work()
+    times = [_timed(work) for _ in range(5)]
+    return Rank(min(times) / steps, peak_bytes(work) / steps, _fold_seconds())
+
+
+def _timed(work: Callable[[], None]) -> float:
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+def _fold_seconds() -> float:
+    """One of the six rounds in which the transfers of 64 ranks are joined, there and back."""
+    chunk = F.transfer(torch.randn(BATCH, 1, 64), torch.randn(2, 64, 64), order=2)
+    values = chunk.values.detach().expand(64, -1, -1, -1).clone().requires_grad_()
+
+    def work() -> None:
+        on_end(chunk._replace(values=values)).values.sum().backward()
+
+    work()
+    return statistics.median(_timed(work) for _ in range(50)) / 6
+
+
+def measure_all() -> dict:
+    """Every network in a fresh process, whose memory is its own."""
+    found = {}
+    for name in NETWORKS:
+        command = [sys.executable, "-m", "benchmarks.cost_model", "one", name]
+        told = subprocess.run(command, capture_output=True, text=True, check=True, env=_local()).stdout
+        found[name] = json.loads(told.splitlines()[-1])
+    machine = f"{platform.machine()}, torch {torch.__version__}, {torch.get_num_threads()} threads"
+    return {"machine": machine, "ranks": found}
+
+
+def _local() -> dict[str, str]:
+    return os.environ | {"GLOO_SOCKET_IFNAME": "lo"}
+
+
+def measure_one(name: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=0, world_size=1)
+        print(json.dumps(asdict(measure(name))))
+        dist.destroy_process_group()
+
+
+def assumed_gpu(network: nn.Module) -> float:
+    """Seconds per time step of a GPU that does 10 TFLOP/s and moves 1 TB/s, whichever takes longer.
+
+    Every weight is used once per step, in a multiplication and an addition, and twice more on the way back.
+    A layer at least reads its input and writes its output, and the same again, twice, on the way back.
+    """
+    weights = sum(p.numel() for p in network.parameters())
+    layers = [m for m in network.modules() if isinstance(m, LS2T)]
+    numbers = sum(m.in_features + m.order * m.width for m in layers)
+    numbers += sum(sum(m.conv.weight.shape[:2]) for m in network.modules() if isinstance(m, ConvBlock))
+    return max(6 * weights / 10e12, 3 * numbers * FLOAT / 1e12)
+
+
+def tables(results: dict, link: Link | None = None) -> str:
+    """All tables of the page, in Markdown."""
+    link = link or Link()
+    parts = [f"Measured on: {results['machine']}; one sequence, float32.\n", _measured_table(results)]
+    parts += ["### Exchange (counted)\n", _traffic_table()]
+    for name in NETWORKS:
+        rank = Rank(**results["ranks"][name])
+        parts += [f"### {name} on ranks like the one measured (computed)\n", _time_table(name, rank, link)]
+    parts += ["### 64 GPUs (computed from assumptions)\n", _gpu_table(results, link)]
+    return "\n".join(parts)
+
+
+def _measured_table(results: dict) -> str:
+    rows = [
+        [name, f"{1e9 * rank['seconds']:.0f}", f"{rank['bytes']:.0f}", f"{1e6 * rank['fold_seconds']:.0f}"]
+        for name, rank in results["ranks"].items()
+    ]
+    header = [
+        "one rank, training",
+        "ns per time step",
+        "bytes per time step",
+        "µs per round of folding",
+    ]
+    return _markdown(header, rows)
+
+
+def _traffic_table() -> str:
+    rows = []
+    for name, make in NETWORKS.items():
+        found = [traffic(make(), ranks) for ranks in RANKS[1:]]
+        rows.append([name, str(found[0].calls), *(f"{part.bytes / 1e3:,.0f}" for part in found)])
+    return _markdown(["network", "collectives", *(f"kB, {ranks} ranks" for ranks in RANKS[1:])], rows)
+
+
+def _time_table(name: str, rank: Rank, link: Link) -> str:
+    network, rows = NETWORKS[name](), []
+    for length in LENGTHS:
+        cells = []
+        for ranks in RANKS:
+            own, others = seconds(network, length, ranks, rank, link)
+            memory = math.ceil(length / ranks) * rank.bytes
+            cells.append(f"{_time(own + others)}, {_size(memory)}")
+        rows.append([_power(length), *cells])
+    return _markdown(["steps", *(f"{ranks} rank{'s' * (ranks > 1)}" for ranks in RANKS)], rows)
+
+
+def _gpu_table(results: dict, link: Link) -> str:
+    rows = []
+    for name, make in NETWORKS.items():
+        network, measured = make(), Rank(**results["ranks"][name])
+        rank = Rank(assumed_gpu(network), measured.bytes, measured.fold_seconds)
+        for length in LENGTHS:
+            own, others = seconds(network, length, 64, rank, link)
+            memory = math.ceil(length / 64) * rank.bytes
+            rows.append([name, _power(length), _time(own), _time(others), _size(memory)])
+    return _markdown(["network", "steps", "computing", "exchange", "memory per GPU"], rows)
+
+
+def _time(value: float) -> str:
+    return f"{_short(value)} s" if value >= 1 else f"{_short(1e3 * value)} ms"
+
+
+def _size(value: float) -> str:
+    return f"{_short(value / 2**30)} GiB" if value >= 2**30 else f"{_short(value / 2**20)} MiB"
+
+
+def _short(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
+
+
+def _power(length: int) -> str:
+    return f"10^{round(math.log10(length))}"
+
+
+def _markdown(header: list[str], rows: list[list[str]]) -> str:
+    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + "\n"
+
+
+def report(results: Path = RESULTS, page: Path = PAGE) -> None:
+    """Put the tables between the marks of the page."""
+    before, _, rest = page.read_text().partition(START)
+    after = rest.partition(END)[2]
+    text = tables(json.loads(results.read_text()))
+    page.write_text(f"{before}{START}\n\n{text}\n{END}{after}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.cost_model", description=__doc__)
+    parser.add_argument("action", choices=["measure", "report", "one"])
+    parser.add_argument("network", nargs="?", choices=list(NETWORKS), help="for one, in this process")
+    given = parser.parse_args()
+    if given.action == "one":
+        measure_one(given.network)
+    elif given.action == "measure":
+        RESULTS.write_text(json.dumps(measure_all(), indent=1) + "\n")
+    else:
+        report()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+"""Rows as they come in: a line of CSV or of JSON, one step of a sequence."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from seq2tens.cli._shell import UserError
+
+
+class RowError(ValueError):
+    """Why a row cannot be used."""
+
+
+class Row(NamedTuple):
+    """One step: which sequence it belongs to, when it was, and what was measured, NaN where missing."""
+
+    id: str | None
+    time: float | None
+    values: list[float]
+
+
+class Fields(NamedTuple):
+    """What the fields of a row are called; `channels` is None where the model knows no names."""
+
+    id: str
+    time: str
+    label: str | None
+    channels: tuple[str, ...] | None
+    n_channels: int
+    timed: bool
+
+    @classmethod
+    def of(cls, classifier: Any) -> Fields:
+        """The names that a model was trained with, else the usual ones."""
+        from seq2tens.data import Columns
+
+        saved = classifier.notes_.get("columns", {})
+        columns = Columns(**{**saved, "channels": tuple(saved["channels"])} if saved else {})
+        timed = classifier.preparation_.clock is not None
+        return cls(columns.id, columns.time, columns.label, columns.channels, classifier.n_channels_, timed)
+
+
+Parse = Callable[[str], Row]
+
+
+def csv_parser(header: str, fields: Fields) -> tuple[Parse, bool]:
+    """How to read the lines after a header, and whether there are ids among them."""
+    names = [name.strip() for name in _cells(header.removeprefix("\ufeff"))]
+    _check_header(names, fields)
+    others = {fields.id, fields.time, fields.label}
+    channels = fields.channels or tuple(name for name in names if name not in others)
+    places = [names.index(name) for name in channels]
+    id_place = names.index(fields.id) if fields.id in names else None
+    time_place = names.index(fields.time) if fields.timed else None
+
+    def parse(line: str) -> Row:
+        cells = _cells(line)
+        if len(cells) != len(names):
+            raise RowError(f"must have {len(names)} cells like the header, got {len(cells)}")
+        values = [_number(cells[place], names[place]) for place in places]
+        time = None if time_place is None else _known(_number(cells[time_place], fields.time), fields.time)
+        return Row(None if id_place is None else cells[id_place].strip(), time, values)
+
+    return parse, id_place is not None
+
+
+def json_parser(fields: Fields) -> Parse:
+    """How to read lines of JSON: lists of values, or objects with names."""
+
+    def parse(line: str) -> Row:
+        try:
+            data = json.loads(line)
+        except ValueError as error:
+            raise RowError(f"must be JSON, got {line.strip()[:40]!r} ({error})") from None
+        if isinstance(data, list):
+            if fields.timed:
+                raise RowError(f"must be an object with a `{fields.time}`, which the model needs, got a list")
+            return Row(None, None, _values(data, fields.n_channels))
+        if not isinstance(data, dict):
+            raise RowError(f"must be a list or an object, got {type(data).__name__}")
+        time = (
+            _known(_json_number(_entry(data, fields.time), fields.time), fields.time)
+            if fields.timed
+            else None
+        )
+        key = data.get(fields.id)
+        return Row(None if key is None else str(key), time, _named_values(data, fields))
+
+    return parse
+
+
+def _check_header(names: Sequence[str], fields: Fields) -> None:
+    others = {fields.id, fields.time, fields.label}
+    wanted = [*(fields.channels or ()), *([fields.time] if fields.timed else [])]
+    shown = ", ".join(names)
+    for name in wanted:
+        if name not in names:
+            raise UserError(f"the header must name the columns {', '.join(wanted)} of the model, got {shown}")
+    found = fields.channels or [name for name in names if name not in others]
+    if len(found) != fields.n_channels:
+        raise UserError(f"the header must name {fields.n_channels} channels as in training, got {shown}")
+    if len(set(names)) < len(names):
+        raise UserError(f"the header must not name two columns alike, got {shown}")
+
+
+def _cells(line: str) -> list[str]:
+    try:
+        return next(csv.reader([line.rstrip("\r\n")], strict=True), [])
+    except csv.Error as error:
+        raise RowError(f"must be CSV, got {line.strip()[:40]!r} ({error})") from None
+
+
+def _number(cell: str, name: str) -> float:
+    from seq2tens.data.readers._text import number
+
+    try:
+        return number(cell) if cell and not cell.isspace() else math.nan
+    except ValueError:
+        raise RowError(f"column `{name}` must be a number, got {cell!r}") from None
+
+
+def _known(value: float, name: str) -> float:
+    if math.isnan(value):
+        raise RowError(f"`{name}` must not be missing")
+    return value
+
+
+def _named_values(data: dict[str, Any], fields: Fields) -> list[float]:
+    if fields.channels is None:
+        return _values(_entry(data, "values"), fields.n_channels)
+    return [_json_number(_entry(data, name), name) for name in fields.channels]
+
+
+def _values(data: Any, n_channels: int) -> list[float]:
+    if not isinstance(data, list) or len(data) != n_channels:
+        raise RowError(f"must have a list of {n_channels} values, got {data!r:.60}")
+    return [_json_number(value, f"value {i}") for i, value in enumerate(data)]
+
+
+def _entry(data: dict[str, Any], name: str) -> Any:
+    if name not in data:
+        raise RowError(f"must have `{name}` (null where missing), got {', '.join(data) or 'nothing'}")
+    return data[name]
+
+
+def _json_number(value: Any, name: str) -> float:
+    if value is None:
+        return math.nan
+    if isinstance(value, bool) or not isinstance(value, int | float) or math.isinf(value):
+        raise RowError(f"`{name}` must be a number or null, got {value!r:.60}")
+    return float(value)

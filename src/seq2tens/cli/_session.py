@@ -1,0 +1,165 @@
+"""A run over rows that can be stopped and taken up again: what was read, what was written, the stream."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import typer
+
+from seq2tens.cli._rows import Row, RowError
+from seq2tens.cli._shell import UserError, refusing
+
+if TYPE_CHECKING:  # importing it takes seconds
+    from seq2tens.estimators.streaming import ClassifierStream
+
+NOTES = {"rows", "written", "id", "since", "format", "every"}
+
+
+class Refused(RowError):
+    """Why rows that came since the last prediction cannot be fed; the stream is as it was."""
+
+
+class Sink:
+    """Where predictions go: stdout, or a file that is cut back to what a state knows of."""
+
+    def __init__(self, path: Path | None, written: int) -> None:
+        self.path, self.written = path, written
+        self.file: BinaryIO = typer.get_binary_stream("stdout") if path is None else _opened(path, written)
+
+    def write(self, line: str) -> None:
+        """Write a line at once."""
+        self.written += self.file.write(line.encode())
+        self.file.flush()
+
+    def close(self) -> None:
+        """Close a file."""
+        if self.path is not None:
+            self.file.close()
+
+    def sync(self) -> None:
+        """Force a file to disk, before a state says that it is there."""
+        if self.path is not None:
+            os.fsync(self.file.fileno())
+
+
+def _opened(path: Path, written: int) -> BinaryIO:
+    with refusing(OSError):
+        if written == 0:
+            return path.open("wb")
+        size = path.stat().st_size if path.exists() else 0
+        if size < written:
+            raise UserError(
+                f"`--out` must hold the {written} bytes that were written before, got {size} in {path}"
+            )
+        file = path.open("r+b")
+        file.truncate(written)
+        file.seek(written)
+        return file
+
+
+@dataclass
+class Session:
+    """A stream, the rows that it has seen, and the predictions that were written."""
+
+    stream: ClassifierStream
+    format: str
+    every: int
+    path: Path | None  # of the state
+    rows: int = 0  # read so far, those that could not be used included
+    id: str | None = None
+    pending: list[Row] = field(default_factory=list)  # since the last prediction
+    since: int = 1  # number of the first of these
+    sink: Sink = field(init=False)
+
+    def begin(self, out: Path | None) -> None:
+        """Open the output, at the place where a saved state has left it if there is one."""
+        if self.path is None or not self.path.exists():
+            self.sink = Sink(out, 0)
+            return
+        from seq2tens.nn.streaming import trees
+
+        state, notes = trees.load(self.path)
+        ours = set(notes) == NOTES and isinstance(state, dict) and "pending" in state
+        if not ours:
+            raise UserError(
+                f"`--state` must be a state of `seq2tens stream`, got another file in {self.path}"
+            )
+        for name in ("format", "every"):
+            if notes[name] != getattr(self, name):
+                raise UserError(
+                    f"`--{name}` must be {notes[name]} as in {self.path}, got {getattr(self, name)}"
+                )
+        self.stream.restore(state["stream"])
+        self.rows, self.id, self.since = notes["rows"], notes["id"], notes["since"]
+        self.pending = [Row(self.id, *row) for row in _rows(state["pending"], state["times"])]
+        self.sink = Sink(out, notes["written"])
+
+    def save(self) -> None:
+        """Save where the run stands, if a file was named."""
+        if self.path is None:
+            return
+        import torch
+
+        from seq2tens.nn.streaming import trees
+
+        self.sink.sync()
+        values = torch.tensor([row.values for row in self.pending], dtype=torch.float64)
+        times = torch.tensor([row.time for row in self.pending if row.time is not None], dtype=torch.float64)
+        notes = {name: getattr(self, name) for name in NOTES - {"written"}} | {"written": self.sink.written}
+        with refusing(OSError):
+            trees.save(self.path, {"stream": self.stream.state(), "pending": values, "times": times}, notes)
+
+    def take(self, row: Row) -> None:
+        """Feed a row, and write a prediction if it is time for one."""
+        import numpy as np
+
+        from seq2tens._checks import ArgumentError
+
+        if row.id != self.id:
+            self.stream.reset()
+            self.id, self.pending = row.id, []
+        rows = [*self.pending, row]
+        since = self.since if self.pending else self.rows + 1
+        if len(rows) < self.every:
+            self.pending, self.since = rows, since
+            return
+        times = None if row.time is None else np.array([row.time for row in rows])
+        try:
+            probabilities = self.stream.push(np.array([row.values for row in rows]), times, last=True)[0]
+        except ArgumentError as error:
+            raise Refused(str(error) if self.every == 1 else f"{error} (in rows since {since})") from error
+        self.pending = []
+        self.sink.write(self._prediction(probabilities))
+
+    def header(self, has_id: bool) -> None:
+        """Write the names of the columns, once."""
+        if self.sink.written == 0:
+            names = [f"probability_{name}" for name in self.stream.classes_.tolist()]
+            self.sink.write(_csv_line(["row", *(["id"] if has_id else []), "prediction", *names]))
+
+    def _prediction(self, probabilities: Any) -> str:
+        classes = self.stream.classes_.tolist()
+        best, numbers = classes[probabilities.argmax()], probabilities.tolist()
+        key = {} if self.id is None else {"id": self.id}
+        if self.format == "csv":
+            return _csv_line([self.rows + 1, *key.values(), best, *numbers])
+        named = {str(name): number for name, number in zip(classes, numbers, strict=True)}
+        return json.dumps({"row": self.rows + 1, **key, "prediction": best, "probabilities": named}) + "\n"
+
+
+def _rows(values: Any, times: Any) -> list[tuple[float | None, list[float]]]:
+    """What `save` has made of pending rows, back again."""
+    clock = times.tolist() or [None] * len(values)
+    return list(zip(clock, values.tolist(), strict=True))
+
+
+def _csv_line(cells: list[Any]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(cells)
+    return text.getvalue()

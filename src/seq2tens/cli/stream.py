@@ -1,0 +1,161 @@
+"""`seq2tens stream`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from seq2tens.cli import _files, _models
+from seq2tens.cli._rows import Fields, Parse, RowError, csv_parser, json_parser
+from seq2tens.cli._session import Refused, Session
+from seq2tens.cli._shell import UserError, note, refusing
+from seq2tens.cli._stopping import Stopped, stoppable
+
+Format = Annotated[
+    str, typer.Option("--format", metavar="csv|jsonl", help="What rows and predictions look like.")
+]
+Every = Annotated[
+    int, typer.Option("--every", metavar="N", help="Predict after every N-th row of a sequence.")
+]
+Length = Annotated[
+    int | None,
+    typer.Option(
+        "--length",
+        metavar="N",
+        help="Steps of a whole sequence, for networks that see time as a share of it. [default: no end]",
+    ),
+]
+State = Annotated[
+    Path | None,
+    typer.Option("--state", metavar="FILE", help="Keep the state there; if it is there already, go on."),
+]
+SaveEvery = Annotated[
+    int, typer.Option("--save-every", metavar="N", help="Save the state after so many rows, and at the end.")
+]
+OnError = Annotated[
+    str, typer.Option("--on-error", metavar="stop|skip", help="What to do about a row that cannot be read.")
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="FILE", help="Where to write the predictions. [default: stdout]"),
+]
+Continue = Annotated[
+    bool,
+    typer.Option(
+        "--continue", help="The input begins where the state ends; else its rows up to there are passed over."
+    ),
+]
+
+
+def stream(
+    folder: _models.FolderArgument,
+    format: Format = "csv",
+    every: Every = 1,
+    length: Length = None,
+    state: State = None,
+    save_every: SaveEvery = 1000,
+    on_error: OnError = "stop",
+    out: Out = None,
+    resume: Continue = False,
+) -> None:
+    """Read rows from stdin, one step each, and write predictions as they come.
+
+    A row is a line of CSV, after a header with the names of the channels, or a line of JSON: a list of
+    values or an object. A row may have an id; where it changes, a new sequence begins. A prediction has the
+    number of its row, the class and the probability of each class.
+
+    With --state, the same command goes on after it was stopped or killed: rows that the state has seen are
+    passed over, and --out is cut back to what the state has written.
+
+    Examples:
+
+    \b
+      sensor | seq2tens stream model
+      sensor | seq2tens stream model --format jsonl --every 10
+      seq2tens stream model --state state.bin --out predictions.csv < rows.csv
+    """
+    from seq2tens import _checks as check
+
+    with refusing(format="--format", on_error="--on-error", every="--every", save_every="--save-every"):
+        check.choice("format", format, ("csv", "jsonl"))
+        check.choice("on_error", on_error, ("stop", "skip"))
+        check.positive_int("every", every)
+        check.positive_int("save_every", save_every)
+    for path, option in ((out, "--out"), (state, "--state")):
+        if path is not None:
+            _files.writable(path, option)
+    classifier = _models.load(folder)
+    with refusing(length="--length", stream="seq2tens stream"):
+        opened = classifier.stream(length=length)
+    session = Session(opened, format, every, state)
+    with refusing(path="--state", state="--state"):
+        session.begin(out)
+    passed = 0 if resume else session.rows
+    try:
+        with closing(session.sink), stoppable() as listener:
+            lines = listener.lines(typer.get_binary_stream("stdin"))
+            _run(session, lines, Fields.of(classifier), passed, save_every, skip=on_error == "skip")
+    except Stopped as stopped:
+        saved = "" if state is None else f"; the same command goes on from there, with what {state} holds"
+        note(f"stopped after row {session.rows}{saved}")
+        raise typer.Exit(stopped.exit_code) from None
+
+
+def _run(
+    session: Session, lines: Iterator[str], fields: Fields, passed: int, save_every: int, *, skip: bool
+) -> None:
+    """Feed all rows after those that are passed over; the state is saved in the end."""
+    parse = _parser(session, lines, fields)
+    if parse is None:
+        return
+    _pass_over(lines, passed)
+    try:
+        for line in lines:
+            _take(session, parse, line, skip)
+            session.rows += 1
+            if session.rows % save_every == 0:
+                session.save()
+    except (Stopped, UserError):  # after any other error, what was fed and what was written may differ
+        session.save()
+        raise
+    session.save()
+
+
+def _take(session: Session, parse: Parse, line: str, skip: bool) -> None:
+    try:
+        session.take(parse(line))
+    except RowError as error:
+        if not skip:
+            raise UserError(f"row {session.rows + 1}: {error}") from error
+        if isinstance(error, Refused):
+            session.pending = []
+        note(f"row {session.rows + 1} skipped: {error}")
+
+
+def _parser(session: Session, lines: Iterator[str], fields: Fields) -> Parse | None:
+    """How to read rows; None for an input without any."""
+    if session.format == "jsonl":
+        return json_parser(fields)
+    header = next(lines, None)
+    if header is None:
+        return None
+    try:
+        parse, has_id = csv_parser(header, fields)
+    except RowError as error:
+        raise UserError(f"the header {error}") from error
+    session.header(has_id)
+    return parse
+
+
+def _pass_over(lines: Iterator[str], count: int) -> None:
+    """Read rows that were fed before."""
+    for done in range(count):
+        if next(lines, None) is None:
+            raise UserError(
+                f"the input must begin with the {count} rows that the state has seen, got {done}; "
+                "`--continue` takes an input that begins after them"
+            )

@@ -1,0 +1,28 @@
+"""Gradients of parameters that several ranks share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+from torch.distributed import ProcessGroup
+
+from seq2tens.ops.collectives import total
+
+
+@torch.no_grad()
+def sum_gradients(parameters: nn.Module | Iterable[Tensor], group: ProcessGroup | None = None) -> None:
+    """Add up the ranks' parts of the gradients, in place and in one message.
+
+    All ranks call it after `backward`. `DistributedDataParallel` takes the mean instead.
+    """
+    given = parameters.parameters() if isinstance(parameters, nn.Module) else parameters
+    trained = [p for p in given if p.requires_grad]
+    if not trained:
+        return
+    # Where this rank has none another may have one.
+    parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in trained]
+    joined = total(torch.cat([part.reshape(-1) for part in parts]), group)
+    for parameter, summed in zip(trained, joined.split([p.numel() for p in trained]), strict=True):
+        parameter.grad = summed.view_as(parameter)

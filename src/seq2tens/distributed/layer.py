@@ -1,0 +1,115 @@
+"""The LS2T layer on one sequence that is split over ranks: each rank sends one small transfer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.distributed import ProcessGroup
+
+from seq2tens import functional as F
+from seq2tens.ops.collectives import Stacked, exchange
+
+
+def ls2t(
+    x: Float[Tensor, "batch time in_features"],
+    weight: Float[Tensor, "components in_features width"],
+    bias: Float[Tensor, "components width"] | None = None,
+    *,
+    order: int,
+    mask: Bool[Tensor, "batch time"] | None = None,
+    lengths: Int[Tensor, " batch"] | None = None,
+    reverse: bool = False,
+    return_sequences: bool = True,
+    group: ProcessGroup | None = None,
+    backend: Any = None,
+    **options: Any,
+) -> Tensor:
+    """`functional.ls2t` of sequences that are split over the ranks of a group, called by all of them.
+
+    Gradients are exact, those of the sum of all ranks' losses: every rank must go backwards through its
+    result, and the gradients of `weight` and `bias` are each rank's part, see `sum_gradients`.
+
+    Args:
+        x: the rank's chunk: rank 0 has the first steps, and any rank may have none.
+        weight: the same on all ranks, as are `bias` and the options.
+        bias: see `functional.ls2t`.
+        order: see `functional.ls2t`.
+        mask: True where a step of the chunk counts.
+        lengths: number of steps of the chunk that count, for each sequence.
+        reverse: see `functional.ls2t`.
+        return_sequences: the chunk's own steps, or the value for the whole sequence, on every rank.
+        group: default all processes.
+        backend: see `functional.ls2t`.
+        options: others of `functional.ls2t`.
+    """
+    given = {
+        "order": order,
+        "mask": mask,
+        "lengths": lengths,
+        "reverse": reverse,
+        "backend": backend,
+    } | options
+    chunk = F.transfer(x, weight, bias, **given)
+    if not return_sequences:
+        return met(chunk, reverse, group, whole=True)[:, list(chunk.chains.output)]
+    state = met(chunk, reverse, group)
+    if x.shape[1] == 0:
+        return state[:, None, list(chunk.chains.output)][:, :0]
+    output = F.ls2t(x, weight, bias, state=state, **given)
+    assert isinstance(output, Tensor)
+    return output
+
+
+def met(
+    chunk: F.Transfer, reverse: bool, group: ProcessGroup | None, *, whole: bool = False
+) -> Float[Tensor, "batch states width"]:
+    """The state that a layer is in when it meets this rank's chunk, or, with `whole`, after all chunks."""
+    rank, size = dist.get_rank(group), dist.get_world_size(group)
+    ranks = range(size - 1, -1, -1) if reverse else range(size)
+    earlier = list(ranks if whole else ranks[: ranks.index(rank)])
+
+    def fold(parts: Stacked) -> Tensor:
+        if not earlier:
+            return torch.zeros_like(F.apply_transfer(None, chunk))
+        return F.apply_transfer(None, on_end(_unpack(parts[earlier], chunk)))
+
+    return exchange(_pack(chunk), fold, group)
+
+
+def on_end(chunks: F.Transfer) -> F.Transfer:
+    """The transfer of the chunks that are stacked along a first axis; each round joins all pairs at once."""
+    while (n := len(chunks.values)) > 1:
+        joined = F.combine(_rows(chunks, slice(0, n - 1, 2)), _rows(chunks, slice(1, n, 2)))
+        chunks = joined if n % 2 == 0 else _append(joined, _rows(chunks, slice(n - 1, n)))
+    return chunks._replace(**{name: t[0] for name, t in _tensors(chunks).items()})
+
+
+def _rows(chunks: F.Transfer, rows: slice) -> F.Transfer:
+    return chunks._replace(**{name: t[rows] for name, t in _tensors(chunks).items()})
+
+
+def _append(chunks: F.Transfer, last: F.Transfer) -> F.Transfer:
+    both = {name: torch.cat([t, getattr(last, name)]) for name, t in _tensors(chunks).items()}
+    return chunks._replace(**both)  # type: ignore[arg-type]
+
+
+def _tensors(chunks: F.Transfer) -> dict[str, Any]:
+    found = {"values": chunks.values, "fading": chunks.fading}
+    return {name: tensor for name, tensor in found.items() if tensor is not None}
+
+
+def _pack(chunk: F.Transfer) -> Tensor:
+    """All of a transfer in one tensor, which is one message."""
+    if chunk.fading is None:
+        return chunk.values
+    return torch.cat([chunk.values, chunk.fading[:, None]], dim=1)
+
+
+def _unpack(packed: Tensor, like: F.Transfer) -> F.Transfer:
+    if like.fading is None:
+        return like._replace(values=packed)
+    return like._replace(values=packed[..., :-1, :], fading=packed[..., -1, :])

@@ -1,0 +1,221 @@
+"""Classifiers that are fed step by step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from sklearn.exceptions import NotFittedError
+from torch import Tensor, nn
+
+from seq2tens import _checks as check
+from seq2tens.data import Preparation, Scaler, Sequences
+from seq2tens.estimators.networks import NetworkClassifier, WithHead
+from seq2tens.nn import Stream
+from seq2tens.nn.streaming import trees
+from seq2tens.nn.streaming.trees import Tree
+
+if TYPE_CHECKING:
+    from seq2tens.estimators.base import SequenceClassifier
+
+Rows = Float[np.ndarray, "steps channels"]
+Times = Float[np.ndarray, " steps"] | None
+
+
+class Past(NamedTuple):
+    """What later steps need of earlier ones."""
+
+    values: Float[np.ndarray, " channels"]  # the last ones, prepared; before the first step, what stands in
+    first: float = np.nan  # time of the first step
+    last: float = np.nan  # time of the last step
+
+
+class Feed:
+    """`Preparation.transform` for a sequence that comes in pieces: the same numbers, and little overhead."""
+
+    def __init__(self, preparation: Preparation, static: Any = None) -> None:
+        check.require(
+            preparation.scaling != "sequence",
+            "`stream` needs a model that does not standardise each sequence by itself, because a sequence "
+            'that is not over has no statistics yet; fit it with scaling="channel"',
+        )
+        self.preparation = preparation
+        self.static = _static(preparation, static)
+
+    def begin(self) -> Past:
+        """Before the first step."""
+        return Past(self.preparation.fill.astype(np.float32))
+
+    def prepare(self, rows: Rows, times: Times, past: Past) -> tuple[Rows, Past]:
+        """What the network reads for these rows, and what the next ones need."""
+        known = np.where(self.preparation.known, rows, np.nan)
+        scaled = _standardised(known, self.preparation.scaler)
+        seen = ~np.isnan(scaled)
+        filled = _filled(scaled, seen, past.values)
+        parts = [filled, seen.astype(np.float32)] if self.preparation.mask else [filled]
+        past = past._replace(values=filled[-1])
+        if times is not None:
+            first = float(times[0]) if np.isnan(past.first) else past.first
+            parts.append(_standardised(times[:, None] - first, self.preparation.clock))
+            past = past._replace(first=first, last=float(times[-1]))
+        if self.static is not None:
+            parts.append(np.repeat(self.static, len(rows), axis=0))
+        return np.concatenate(parts, axis=1), past
+
+
+def _standardised(values: np.ndarray, scaler: Scaler | None) -> Float[np.ndarray, "steps channels"]:
+    with np.errstate(over="ignore"):  # what becomes infinite is found in the network's output
+        return (values if scaler is None else (values - scaler.mean_) / scaler.scale_).astype(np.float32)
+
+
+def _filled(values: Rows, seen: np.ndarray, before: np.ndarray) -> Rows:
+    """The last observed value of each channel, `before` where there is none yet."""
+    if len(values) == 1:
+        return np.where(seen, values, before)
+    whole = np.concatenate([before[None], values])
+    last = np.maximum.accumulate(np.where(seen, np.arange(1, len(whole))[:, None], 0), axis=0)
+    return np.take_along_axis(whole, last, axis=0)
+
+
+def _static(preparation: Preparation, static: Any) -> Float[np.ndarray, "1 features"] | None:
+    """The static features of the sequence as the network reads them."""
+    row = None if static is None else np.asarray(static, dtype=np.float64).reshape(1, -1)
+    nothing = np.full((1, preparation.n_channels), np.nan)
+    times = None if preparation.clock is None else np.zeros(1)
+    sequence = Sequences(nothing, np.array([0, 1]), times, row)
+    preparation.check(sequence, "stream")
+    if row is None:
+        return None
+    return preparation.transform(sequence).values[:, -row.shape[1] :]
+
+
+class ClassifierStream:
+    """A fitted classifier that is fed step by step, see `SequenceClassifier.stream`."""
+
+    def __init__(
+        self, classifier: SequenceClassifier, *, length: int | None = None, static: Any = None
+    ) -> None:
+        if not classifier.is_fitted:
+            raise NotFittedError(f"`stream` needs a fitted {type(classifier).__name__}; call `fit` first")
+        network = _network(classifier)
+        self.classes_, self._device = classifier.classes_, network.head.weight.device
+        self._feed = Feed(classifier.preparation_, static)
+        self._stream = Stream(nn.Sequential(network.features, network.head), length=length)
+        self._past = self._feed.begin()
+
+    @property
+    def steps(self) -> int:
+        """How many steps have been pushed."""
+        return self._stream.steps
+
+    def push(
+        self, rows: Rows, times: Times = None, *, last: bool = False
+    ) -> Float[np.ndarray, "outputs classes"]:
+        """Feed some steps, and get the probabilities of the classes after each of them.
+
+        Args:
+            rows: values `(steps, channels)`, NaN where missing.
+            times: of the steps, if the model was fitted with times.
+            last: after the last step only; takes less time.
+
+        An error leaves the stream as it was.
+        """
+        rows, times = self._checked(rows, times)
+        if len(rows) == 0:
+            return np.empty((0, len(self.classes_)))
+        prepared, past = self._feed.prepare(rows, times, self._past)
+        before = self._stream.state()
+        logits = self._stream.push(torch.from_numpy(prepared)[None].to(self._device), last=last)[0]
+        if not bool(logits.isfinite().all()):
+            self._stream.restore(before)
+            raise check.ArgumentError(
+                "`rows` must have values of the size of those in training, in a sequence not much longer, "
+                "but the network's output is not finite"
+            )
+        self._past = past
+        return logits.cpu().double().softmax(dim=1).numpy()
+
+    def reset(self) -> None:
+        """Begin a new sequence."""
+        self._stream.reset()
+        self._past = self._feed.begin()
+
+    def state(self) -> dict[str, Tree]:
+        """Where the stream stands, as a tree of dicts, tuples, tensors and numbers, of fixed size."""
+        past = {**self._past._asdict(), "values": torch.from_numpy(self._past.values)}
+        return {"network": self._stream.state(), "static": self._static(), **past}
+
+    def restore(self, state: dict[str, Tree]) -> None:
+        """Go on where another stream of the same model stood."""
+        keys = {"network", "static", *Past._fields}
+        check.require(
+            isinstance(state, dict) and set(state) == keys,
+            f"`state` must be a dict with the keys {', '.join(sorted(keys))}",
+        )
+        check.require(
+            torch.equal(state["static"], self._static()),
+            "`state` must come from a stream with the same static features, got that of one with others",
+        )
+        self._stream.restore(state["network"])
+        self._past = Past(state["values"].numpy(), state["first"], state["last"])
+
+    def save(self, path: str | Path, notes: dict[str, Any] | None = None) -> None:
+        """Write the state to a file, which is replaced only when the new one is whole.
+
+        `notes` is JSON data of the caller's, which `load` gives back.
+        """
+        trees.save(path, self.state(), notes or {})
+
+    def load(self, path: str | Path) -> dict[str, Any]:
+        """Restore the state that `save` wrote, and return the notes."""
+        state, notes = trees.load(path)
+        self.restore(state)
+        return notes
+
+    def _static(self) -> Tensor:
+        """The static features as the network reads them, none at all where there are none."""
+        static = self._feed.static
+        return torch.empty(0) if static is None else torch.tensor(static[0])
+
+    def _checked(self, rows: Any, times: Any) -> tuple[Rows, Times]:
+        """Rows and times as float64, with the checks that whole sequences get."""
+        rows = np.asarray(rows, dtype=np.float64)
+        channels, timed = self._feed.preparation.n_channels, self._feed.preparation.clock is not None
+        if rows.ndim != 2 or rows.shape[1] != channels:
+            raise check.ArgumentError(
+                f"`rows` must have shape (steps, {channels}) with the channels of `fit`, got {rows.shape}"
+            )
+        if np.isinf(rows).any():
+            raise check.ArgumentError("`rows` must be finite, or NaN where missing, got infinity")
+        if (times is not None) != timed:
+            raise check.ArgumentError(
+                f"`times` must be given as in `fit` ({'some' if timed else 'none'}), "
+                f"got {'none' if times is None else 'some'}"
+            )
+        return rows, None if times is None else self._checked_times(times, len(rows))
+
+    def _checked_times(self, times: Any, steps: int) -> Float[np.ndarray, " steps"]:
+        times = np.asarray(times, dtype=np.float64)
+        if times.shape != (steps,):
+            raise check.ArgumentError(f"`times` must have shape (steps,) = ({steps},), got {times.shape}")
+        if not np.isfinite(times).all():
+            raise check.ArgumentError("`times` must be finite")
+        earlier = np.concatenate([[self._past.last], times])
+        if (np.diff(earlier) < 0).any():
+            step = int(np.flatnonzero(np.diff(earlier) < 0)[0])
+            raise check.ArgumentError(
+                f"`times` must not decrease, got {times[step]} after {earlier[step]} at index {step}"
+            )
+        return times
+
+
+def _network(classifier: SequenceClassifier) -> WithHead:
+    check.require(
+        isinstance(classifier, NetworkClassifier),
+        "`stream` needs a network, which can be fed step by step: FCNLS2TClassifier, DeepLS2TClassifier, "
+        f"FCNClassifier or ResNetClassifier, got {type(classifier).__name__}",
+    )
+    return classifier.network_

@@ -1,0 +1,16 @@
+"""The methods that the paper compares with, written from their papers' descriptions."""
+
+from seq2tens.experiments.baselines.arkernel import ARKernelClassifier
+from seq2tens.experiments.baselines.lps import LPSClassifier
+from seq2tens.experiments.baselines.mlstm_fcn import MLSTMFCN, MLSTMFCNClassifier
+from seq2tens.experiments.baselines.mvarf import MVARFClassifier
+from seq2tens.experiments.baselines.smts import SMTSClassifier
+
+__all__ = [
+    "MLSTMFCN",
+    "ARKernelClassifier",
+    "LPSClassifier",
+    "MLSTMFCNClassifier",
+    "MVARFClassifier",
+    "SMTSClassifier",
+]

@@ -1,0 +1,241 @@
+"""Autoregressive kernel (Cuturi & Doucet 2011) with a support vector machine."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+from sklearn.model_selection import StratifiedKFold
+from sklearn.svm import SVC
+from sklearn.utils.parallel import delayed
+
+from seq2tens import _checks as check
+from seq2tens.experiments.baselines.base import (
+    BaselineClassifier,
+    Chances,
+    Labels,
+    Series,
+    balanced_sample,
+    check_grid,
+)
+
+# Numbers in the matrices that are factorised in one call.
+BATCH = 1_000_000
+Matrix = Float[np.ndarray, "left right"]
+
+
+class Setting(NamedTuple):
+    """What cross-validation chooses; `bandwidth` in medians of the distances between training series."""
+
+    order: int
+    evidence: float
+    bandwidth: float
+    penalty: float
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ARKernelClassifier(BaselineClassifier):
+    """Series are alike if one vector autoregressive model explains both.
+
+    The model of order p predicts each step by a linear map of the p steps before it and a constant. The
+    likelihoods of two series, each to the power of one over its number of steps, are multiplied and averaged
+    over all models, with a matrix-normal inverse-Wishart prior. With Z the second moments of predictors and
+    predicted steps, averaged over both series, and Y those of the predictors alone, this is a constant times
+
+        |I + Y|^-(1 - α) · (|I + Z| / |I + Y|)^-α
+
+    to a power, which becomes the bandwidth of the kernel; α depends on the prior's degrees of freedom.
+
+    Args:
+        orders: p to choose from; less where a training series is too short.
+        evidences: how much the data counts against the prior, by which Y and Z are multiplied.
+        bandwidths: in medians of the distance between training series.
+        penalties: of the support vector machine (C).
+        alpha: α, in (0, 1).
+        n_folds: of the cross-validation inside the training data.
+        sample: with more training series than this, so many are looked at to choose.
+        scaling: as in `BaselineClassifier`, with `n_jobs` and `random_state`.
+
+    After `fit`, `setting_` says what was chosen.
+    """
+
+    orders: Sequence[int] = (5, 3, 1)
+    evidences: Sequence[float] = (100.0, 1.0, 10_000.0)
+    bandwidths: Sequence[float] = (1.0, 0.3, 3.0)
+    penalties: Sequence[float] = (10.0, 1.0, 100.0)
+    alpha: float = 0.5
+    n_folds: int = 5
+    sample: int = 500
+
+    _tags: ClassVar[dict[str, Any]] = {"algorithm_type": "distance"}
+
+    def _learn(self, series: Series, labels: Labels, seed: int) -> None:
+        self._check()
+        rows = balanced_sample(labels, self.sample, seed)
+        self.setting_ = self._choose([series[i] for i in rows], labels[rows], seed)
+        self.train_ = self._transitions(series, self.setting_)
+        distances, self.diagonal_ = self._among(self.train_)
+        self.unit_ = self.setting_.bandwidth * median(distances)
+        self._machine = machine(self.setting_.penalty).fit(np.exp(-distances / self.unit_), labels)
+
+    def _chances(self, series: Series) -> Chances:
+        new = self._transitions(series, self.setting_)
+        own = np.array([new.log_kernel(i, new, np.array([i]))[0] for i in range(len(series))])
+        columns = np.arange(len(series))
+        between = self._rows(partial(self.train_.log_kernel, other=new, columns=columns), len(self.train_))
+        distances = (self.diagonal_[:, None] + own) / 2 - between
+        return self._one_hot(self._machine.predict(np.exp(-distances.T / self.unit_)))
+
+    def _check(self) -> None:
+        for name in ("orders", "evidences", "bandwidths", "penalties"):
+            check_grid(name, getattr(self, name))
+        check.require(0 < self.alpha < 1, f"`alpha` must lie in (0, 1), got {self.alpha}")
+        check.positive_int("sample", self.sample)
+        check.require(self.n_folds >= 2, f"`n_folds` must be at least 2, got {self.n_folds}")
+
+    def _choose(self, series: Series, labels: Labels, seed: int) -> Setting:
+        """The best in cross-validation, the first of those where several are."""
+        grid = list(itertools.product(self.bandwidths, self.penalties))
+        kernels = list(itertools.product(self._possible_orders(series), self.evidences))
+        folds = stratified_folds(labels, self.n_folds, seed)
+        if not folds or len(grid) * len(kernels) == 1:
+            return Setting(*kernels[0], *grid[0])
+        found: dict[Setting, float] = {}
+        for kernel in kernels:
+            distances, _ = self._among(self._transitions(series, Setting(*kernel, *grid[0])))
+            unit = median(distances)
+            for bandwidth, penalty in grid:
+                gram = np.exp(-distances / (bandwidth * unit))
+                accuracy = held_out_accuracy(machine(penalty), gram, labels, folds)
+                found[Setting(*kernel, bandwidth, penalty)] = accuracy
+        return max(found, key=found.__getitem__)
+
+    def _possible_orders(self, series: Series) -> list[int]:
+        longest = min(len(values) for values in series) - 1
+        return list(dict.fromkeys(min(order, longest) for order in self.orders))
+
+    def _transitions(self, series: Series, setting: Setting) -> Transitions:
+        return Transitions.of(series, setting.order, setting.evidence, self.alpha)
+
+    def _among(self, series: Transitions) -> tuple[Matrix, Float[np.ndarray, " rows"]]:
+        """Distances of all pairs, and logarithms of the kernel of each series with itself."""
+        rows = self._rows(lambda i: series.log_kernel(i, series, np.arange(i + 1)), len(series))
+        values = np.zeros((len(series), len(series)))
+        for i, row in enumerate(rows):
+            values[i, : i + 1] = values[: i + 1, i] = row
+        diagonal = values.diagonal().copy()
+        return (diagonal[:, None] + diagonal) / 2 - values, diagonal
+
+    def _rows(self, row: Any, n: int) -> Any:
+        return self._parallel(delayed(row)(i) for i in range(n))
+
+    @classmethod
+    def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
+        return {"orders": (2,), "evidences": (1.0,), "bandwidths": (1.0,), "n_folds": 2, "random_state": 0}
+
+
+class Transitions:
+    """Predictors beside what they predict, a row per step, weighted so that squares sum to a mean.
+
+    Series are filled up with rows of zeros, which change no determinant.
+    """
+
+    def __init__(
+        self, rows: Float[np.ndarray, "series steps width"], n_predictors: int, alpha: float
+    ) -> None:
+        self.rows, self.n_predictors, self.alpha = rows, n_predictors, alpha
+
+    @classmethod
+    def of(cls, series: Series, order: int, evidence: float, alpha: float) -> Transitions:
+        """Of series that, if too short, stood still before they began."""
+        parts = [transitions(values, order) * np.sqrt(evidence / 2) for values in series]
+        rows = np.zeros((len(parts), max(map(len, parts)), parts[0].shape[1]))
+        for i, part in enumerate(parts):
+            rows[i, : len(part)] = part
+        return cls(rows, 1 + order * series[0].shape[1], alpha)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def log_kernel(self, row: int, other: Transitions, columns: Int[np.ndarray, " n"]) -> np.ndarray:
+        """Logarithm of the kernel between one series and several others, without bandwidth."""
+        # the same determinants, of a matrix as wide as a step or as long as the two series
+        steps, width = self.rows.shape[1] + other.rows.shape[1], self.rows.shape[2]
+        determinants = self._by_moments if width <= steps else self._by_steps
+        n_batches = -(-len(columns) * min(width, steps) ** 2 // BATCH)
+        parts = [determinants(row, other, part) for part in np.array_split(columns, n_batches)]
+        predictors, all_together = np.concatenate(parts, axis=1)
+        return (2 * self.alpha - 1) * predictors - self.alpha * all_together
+
+    def _by_moments(self, row: int, other: Transitions, columns: np.ndarray) -> np.ndarray:
+        both = self._moments[row] + other._moments[columns]
+        logs = log_pivots(both)
+        return np.stack([logs[:, : self.n_predictors].sum(axis=1), logs.sum(axis=1)])
+
+    def _by_steps(self, row: int, other: Transitions, columns: np.ndarray) -> np.ndarray:
+        mine = np.broadcast_to(self.rows[row], (len(columns), *self.rows.shape[1:]))
+        rows = np.concatenate([mine, other.rows[columns]], axis=1)
+        predictors, predicted = np.split(rows, [self.n_predictors], axis=2)
+        first = predictors @ predictors.mT
+        grams = (first, first + predicted @ predicted.mT)
+        return np.stack([log_pivots(gram).sum(axis=1) for gram in grams])
+
+    @cached_property
+    def _moments(self) -> Float[np.ndarray, "series width width"]:
+        return self.rows.mT @ self.rows
+
+
+def transitions(values: Float[np.ndarray, "time channels"], order: int) -> Float[np.ndarray, "steps width"]:
+    """For each step that has `order` steps before it: 1, those steps, the step; of mean square size."""
+    missing = max(order + 1 - len(values), 0)
+    values = np.pad(values, ((missing, 0), (0, 0)), mode="edge")
+    n = len(values) - order
+    lags = [values[order - k : order - k + n] for k in range(1, order + 1)]
+    return np.hstack([np.ones((n, 1)), *lags, values[order:]]) / np.sqrt(n)
+
+
+def log_pivots(matrices: Float[np.ndarray, "n width width"]) -> Float[np.ndarray, "n width"]:
+    """Logarithms that sum to that of |I + matrix|, the first k to that of its first k rows and columns."""
+    try:
+        factors = np.linalg.cholesky(matrices + np.eye(matrices.shape[-1]))
+    except np.linalg.LinAlgError as error:
+        raise check.ArgumentError(
+            "`X` must have values of the order of 1, or of those in training where they are scaled, but "
+            "there are some so large that a determinant has no digits left"
+        ) from error
+    return 2 * np.log(np.diagonal(factors, axis1=1, axis2=2))
+
+
+def median(distances: Matrix) -> float:
+    """Of those between series that differ."""
+    apart = distances[distances > 1e-9]
+    return float(np.median(apart)) if len(apart) else 1.0
+
+
+def stratified_folds(labels: Labels, n_folds: int, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Rows to learn from and rows to look at, of classes with several; none without two such classes."""
+    counts = np.bincount(labels)
+    rows = np.flatnonzero(counts[labels] > 1)
+    if len(np.unique(labels[rows])) < 2:
+        return []
+    splitter = StratifiedKFold(int(min(n_folds, counts[counts > 1].min())), shuffle=True, random_state=seed)
+    return [(rows[kept], rows[held]) for kept, held in splitter.split(rows, labels[rows])]
+
+
+def machine(penalty: float) -> SVC:
+    """A support vector machine; without a random state it would draw from numpy's global generator."""
+    return SVC(C=penalty, kernel="precomputed", random_state=0)
+
+
+def held_out_accuracy(classifier: SVC, gram: Matrix, labels: Labels, folds: Any) -> float:
+    """Part of the series that are classified correctly when left out."""
+    right = 0.0
+    for kept, held in folds:
+        classifier.fit(gram[np.ix_(kept, kept)], labels[kept])
+        right += np.sum(classifier.predict(gram[np.ix_(held, kept)]) == labels[held])
+    return right / sum(len(held) for _, held in folds)

@@ -1,0 +1,89 @@
+"""What the baselines on scikit-learn have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from jaxtyping import Float, Int, Shaped
+from sklearn.utils.parallel import Parallel
+
+from seq2tens import _checks as check
+from seq2tens.data import Preparation, Sequences
+from seq2tens.estimators.base import PlainClassifier
+from seq2tens.estimators.randomness import RandomState, seed_of
+
+Labels = Int[np.ndarray, " rows"]
+Chances = Float[np.ndarray, "rows classes"]
+Series = list[Float[np.ndarray, "time channels"]]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class BaselineClassifier(PlainClassifier):
+    """A subclass has `_learn(series, labels, seed)` and `_chances(series)`, where a label is a number.
+
+    Args:
+        scaling: standardise each channel with the statistics of the training data (`"channel"`) or of each
+            sequence by itself (`"sequence"`), or not at all (None).
+        n_jobs: threads; -1 means all.
+        random_state: an integer, a numpy `RandomState` or None.
+    """
+
+    scaling: Literal["channel", "sequence"] | None = "channel"
+    n_jobs: int = 1
+    random_state: RandomState = None
+
+    _tags: ClassVar[dict[str, Any]] = {"capability:multithreading": True}
+
+    def _fit(self, X: Sequences, y: Shaped[np.ndarray, " rows"]) -> None:
+        seed = seed_of(self.random_state)
+        self.preparation_ = Preparation(self.scaling).fit(X)
+        self._learn(self._series(X), np.searchsorted(self.classes_, y), seed)
+
+    def _predict_proba(self, X: Sequences) -> Chances:
+        return self._chances(self._series(X))
+
+    def _series(self, X: Sequences) -> Series:
+        return [sequence.astype(np.float64) for sequence in self.preparation_.transform(X)]
+
+    def _parallel(self, calls: Any) -> list[Any]:
+        return Parallel(n_jobs=self.n_jobs, prefer="threads")(calls)
+
+    def _one_hot(self, labels: Labels) -> Chances:
+        """All the probability on one class, for a classifier that has none to give."""
+        return np.eye(self.n_classes_)[labels]
+
+    def _learn(self, series: Series, labels: Labels, seed: int) -> None:
+        raise NotImplementedError
+
+    def _chances(self, series: Series) -> Chances:
+        raise NotImplementedError
+
+
+def differences(values: Float[np.ndarray, "time channels"]) -> Float[np.ndarray, "time channels"]:
+    """From each step to the next; 0 at the first."""
+    return np.diff(values, axis=0, prepend=values[:1])
+
+
+def check_grid(name: str, values: Any, low: float = 0) -> None:
+    """Require numbers above `low`, at least one."""
+    check.require(
+        len(values) > 0 and all(low < value < float("inf") for value in values),
+        f"`{name}` must hold at least one value, all above {low}, got {values!r}",
+    )
+
+
+def lengths_of(series: Series) -> Int[np.ndarray, " series"]:
+    """Steps of each series."""
+    return np.array([len(values) for values in series])
+
+
+def balanced_sample(labels: Labels, size: int, seed: int) -> Int[np.ndarray, " sample"]:
+    """So many rows at most, in their order, as many of each class as far as it has them."""
+    shuffled = np.random.default_rng(seed).permutation(len(labels))
+    ranks = np.empty(len(labels), dtype=int)
+    for label in np.unique(labels):
+        members = shuffled[labels[shuffled] == label]
+        ranks[members] = np.arange(len(members))
+    return np.sort(shuffled[np.argsort(ranks[shuffled], kind="stable")][:size])

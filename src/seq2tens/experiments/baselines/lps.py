@@ -1,0 +1,182 @@
+"""Learned pattern similarity (Baydogan & Runger 2016)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+from sklearn.metrics import pairwise_distances, pairwise_distances_argmin
+from sklearn.tree import DecisionTreeRegressor
+from sklearn.utils.parallel import delayed
+
+from seq2tens import _checks as check
+from seq2tens.experiments.baselines.base import (
+    BaselineClassifier,
+    Chances,
+    Labels,
+    Series,
+    balanced_sample,
+    check_grid,
+    differences,
+    lengths_of,
+)
+from seq2tens.experiments.baselines.leaves import bag
+
+# Part of a series that a segment may be where its length is drawn.
+SHORTEST, LONGEST = 0.05, 0.95
+# Segments among which a tree finds its splits; each split tries one, and there are hardly more splits.
+SEGMENTS = 64
+SMALLEST_LEAF = 5
+# Trees in a representation that is only looked at to choose.
+TRIAL_TREES = 25
+
+
+class Setting(NamedTuple):
+    """What leave-one-out chooses."""
+
+    share: float | None
+    depth: int
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LPSClassifier(BaselineClassifier):
+    """Series are alike if the parts of them that predict other parts are.
+
+    A regression tree predicts one segment of a series, step by step, from other segments of it, which are of
+    any channel or of its differences; where they lie is random and, as part of its length, the same for every
+    series. The leaves of the tree are patterns. Two series are as far apart as the numbers of their steps in
+    each leaf, summed over all trees. The nearest training series gives the class.
+
+    Args:
+        n_trees: regression trees.
+        shares: lengths of segments to choose from, as part of the series; None draws one for each tree.
+        depths: of the trees, to choose from.
+        sample: with more training series than this, so many are looked at to choose.
+        scaling: as in `BaselineClassifier`, with `n_jobs` and `random_state`.
+
+    Choices are made by leave-one-out with fewer trees; `setting_` says what was chosen.
+    """
+
+    n_trees: int = 200
+    shares: Sequence[float | None] = (None, 0.25, 0.5, 0.75)
+    depths: Sequence[int] = (6, 4, 8)
+    sample: int = 500
+
+    _tags: ClassVar[dict[str, Any]] = {"algorithm_type": "distance"}
+
+    def _learn(self, series: Series, labels: Labels, seed: int) -> None:
+        self._check()
+        generator = np.random.default_rng(seed)
+        rows = balanced_sample(labels, self.sample, seed)
+        self.setting_ = self._choose(Channels.of([series[i] for i in rows]), labels[rows], generator)
+        channels = Channels.of(series)
+        self.trees_ = self._grow(channels, self.setting_, self.n_trees, generator)
+        self.patterns_, self.labels_ = self._patterns(self.trees_, channels), labels
+
+    def _chances(self, series: Series) -> Chances:
+        patterns = self._patterns(self.trees_, Channels.of(series))
+        nearest = pairwise_distances_argmin(patterns, self.patterns_, metric="manhattan")
+        return self._one_hot(self.labels_[nearest])
+
+    def _check(self) -> None:
+        check.positive_int("n_trees", self.n_trees)
+        check.positive_int("sample", self.sample)
+        check_grid("depths", self.depths)
+        known = [share for share in self.shares if share is not None]
+        check.require(
+            len(self.shares) > 0 and all(0 < share <= 1 for share in known),
+            f"`shares` must hold at least one value, each None or in (0, 1], got {self.shares!r}",
+        )
+
+    def _choose(self, channels: Channels, labels: Labels, generator: np.random.Generator) -> Setting:
+        settings = [Setting(*pair) for pair in itertools.product(self.shares, self.depths)]
+        if len(settings) == 1:
+            return settings[0]
+        n_trees = min(TRIAL_TREES, self.n_trees)
+        found = {}
+        for setting in settings:
+            trees = self._grow(channels, setting, n_trees, generator)
+            found[setting] = leave_one_out(self._patterns(trees, channels), labels)
+        return max(found, key=found.__getitem__)
+
+    def _grow(
+        self, channels: Channels, setting: Setting, n_trees: int, generator: np.random.Generator
+    ) -> list[PatternTree]:
+        seeds = generator.integers(2**31, size=n_trees)
+        return self._parallel(delayed(PatternTree.grow)(channels, setting, int(seed)) for seed in seeds)
+
+    def _patterns(self, trees: list[PatternTree], channels: Channels) -> Float[np.ndarray, "series leaves"]:
+        return np.concatenate(self._parallel(delayed(tree.patterns)(channels) for tree in trees), axis=1)
+
+    @classmethod
+    def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
+        return {"n_trees": 4, "shares": (None,), "depths": (3,), "random_state": 0}
+
+
+class Channels(NamedTuple):
+    """All series one after the other, with their differences as further channels."""
+
+    values: Float[np.ndarray, "steps channels"]
+    lengths: Int[np.ndarray, " series"]
+
+    @classmethod
+    def of(cls, series: Series) -> Channels:
+        """Of several series."""
+        rows = np.concatenate([np.hstack([x, differences(x)]) for x in series]).astype(np.float32)
+        return cls(rows, lengths_of(series))
+
+
+@dataclass(frozen=True)
+class PatternTree:
+    """A regression tree with the places of its segments, the first of which it predicts."""
+
+    share: float
+    places: Float[np.ndarray, " segments"]
+    channels: Int[np.ndarray, " segments"]
+    tree: DecisionTreeRegressor
+
+    @classmethod
+    def grow(cls, channels: Channels, setting: Setting, seed: int) -> PatternTree:
+        """With segments drawn at random."""
+        generator = np.random.default_rng(seed)
+        share = generator.uniform(SHORTEST, LONGEST) if setting.share is None else setting.share
+        places = generator.uniform(size=1 + SEGMENTS)
+        chosen = generator.integers(channels.values.shape[1], size=1 + SEGMENTS)
+        table, _ = segment_table(channels, share, places, chosen)
+        tree = DecisionTreeRegressor(
+            max_depth=setting.depth, min_samples_leaf=SMALLEST_LEAF, max_features=1, random_state=seed
+        )
+        return cls(share, places, chosen, tree.fit(table[:, 1:], table[:, 0]))
+
+    def patterns(self, channels: Channels) -> Float[np.ndarray, "series leaves"]:
+        """Steps of each series in each leaf, as part of its length."""
+        table, sizes = segment_table(channels, self.share, self.places, self.channels)
+        return bag(self.tree, table[:, 1:], sizes) * (sizes / channels.lengths).astype(np.float32)[:, None]
+
+
+def segment_table(
+    channels: Channels, share: float, places: np.ndarray, chosen: np.ndarray
+) -> tuple[Float[np.ndarray, "rows segments"], Int[np.ndarray, " series"]]:
+    """Segments as columns, series below each other; rows of each series.
+
+    Place 0 is a segment at the beginning, place 1 one at the end.
+    """
+    lengths = channels.lengths
+    sizes = np.maximum(np.round(share * lengths).astype(int), 1)
+    starts = np.round(places * (lengths - sizes)[:, None]).astype(int)
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    within = np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    first = np.cumsum(lengths) - lengths
+    steps = starts[owner] + (first[owner] + within)[:, None]
+    return channels.values[steps, chosen], sizes
+
+
+def leave_one_out(patterns: Float[np.ndarray, "series leaves"], labels: Labels) -> float:
+    """Part of the series whose nearest other series has their label."""
+    distances = pairwise_distances(patterns, metric="manhattan")
+    np.fill_diagonal(distances, np.inf)
+    return float((labels[distances.argmin(axis=1)] == labels).mean())

@@ -1,0 +1,78 @@
+"""Cells: what an experiment consists of, as pure data. Declaring them touches no files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from seq2tens import _checks as check
+from seq2tens.experiments.models import MODELS
+from seq2tens.training._fields import from_fields
+
+RECIPES = ("fast", "paper")
+# In the place of a recipe, for models that are not trained in epochs.
+NO_RECIPE = "-"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One fit and its test: a data set, a model, a seed and a recipe."""
+
+    experiment: str
+    dataset: str
+    model: str
+    seed: int
+    recipe: str
+
+    def __post_init__(self) -> None:
+        for name in ("experiment", "dataset", "model", "recipe"):
+            value = getattr(self, name)
+            if not isinstance(value, str):
+                raise TypeError(f"`{name}` must be a string, got {type(value).__name__}")
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int):
+            raise TypeError(f"`seed` must be an integer, got {type(self.seed).__name__}")
+        check.require(self.seed >= 0, f"`seed` must be at least 0, got {self.seed}")
+        check.choice("recipe", self.recipe, (*RECIPES, NO_RECIPE))
+
+    @property
+    def key(self) -> str:
+        """The name under which a finished cell is found again."""
+        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    def __str__(self) -> str:
+        recipe = "" if self.recipe == NO_RECIPE else f", {self.recipe}"
+        return f"{self.dataset} {self.model} (seed {self.seed}{recipe})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The cell as JSON data."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Cell:
+        """The cell that `to_dict` wrote; a key that it does not know is an error."""
+        return from_fields(cls, data, "cell")
+
+
+def grid(
+    experiment: str, datasets: Sequence[str], models: Sequence[str], *, seeds: int = 5, recipe: str = "fast"
+) -> list[Cell]:
+    """All cells, seed by seed, so that a table fills evenly.
+
+    A model without randomness has one cell per data set, and one that is not trained in epochs the same cells
+    whatever the recipe.
+    """
+    check.positive_int("seeds", seeds)
+    check.choice("recipe", recipe, RECIPES)
+    for model in models:
+        check.choice("models", model, tuple(MODELS))
+    return [
+        Cell(experiment, dataset, model, seed, recipe if MODELS[model].trained else NO_RECIPE)
+        for seed in range(seeds)
+        for dataset in datasets
+        for model in models
+        if seed == 0 or MODELS[model].seeded
+    ]

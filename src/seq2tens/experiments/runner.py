@@ -1,0 +1,123 @@
+"""Run cells on this machine, and add those that finish to a table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from seq2tens import _checks as check
+from seq2tens.experiments import table
+from seq2tens.experiments.cells import Cell
+from seq2tens.experiments.processes import Outcome, Processes, Request
+from seq2tens.experiments.progress import Style, make_progress
+
+
+@dataclass
+class Summary:
+    """What became of a run: cells that are new in the table, and those that failed with their reasons.
+
+    `elsewhere` are cells that another process was at work on, or had finished meanwhile.
+    """
+
+    done: list[Cell] = field(default_factory=list)
+    failed: dict[Cell, str] = field(default_factory=dict)
+    elsewhere: list[Cell] = field(default_factory=list)
+
+
+def run(
+    cells: Sequence[Cell],
+    results: str | Path,
+    *,
+    workers: int = 1,
+    threads: int | None = None,
+    data: str | Path | None = None,
+    scratch: str | Path | None = None,
+    progress: Style = "auto",
+) -> Summary:
+    """Run every cell that is not in the table yet, each in a process of its own.
+
+    A process that dies costs its cell only; a cell that fails does not keep the others from running.
+
+    Args:
+        cells: what to run, in this order.
+        results: the table; a row is added as soon as a cell is finished.
+        workers: how many cells at a time.
+        threads: of all workers together, divided among them; by default as many as this process may use.
+        data: folder of the data sets, by default that of the environment variable SEQ2TENS_DATA.
+        scratch: folder for what is needed meanwhile, such as the state of a training, from which the next run
+            goes on; by default `.seq2tens` beside the table.
+        progress: `"auto"`, `"bar"`, `"lines"` or `"silent"`.
+    """
+    check.positive_int("workers", workers)
+    threads = cores() if threads is None else threads
+    check.positive_int("threads", threads)
+    share = max(1, threads // workers)
+    requests = prepare(cells, results, threads=share, data=data, scratch=scratch)
+    return collect(_outcomes(requests, results, workers), requests, results, progress)
+
+
+def cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def prepare(
+    cells: Sequence[Cell],
+    results: str | Path,
+    *,
+    threads: int,
+    data: str | Path | None = None,
+    scratch: str | Path | None = None,
+) -> list[Request]:
+    """What is still to be run."""
+    check.positive_int("threads", threads)
+    folder = Path(results).parent / ".seq2tens" if scratch is None else Path(scratch)
+    data = os.environ.get("SEQ2TENS_DATA") if data is None else data
+    source = None if data is None else str(Path(data).resolve())
+    done = table.finished(results)
+    return [
+        Request(cell, threads, source, str(folder.resolve()))
+        for cell in dict.fromkeys(cells)
+        if cell.key not in done
+    ]
+
+
+def collect(
+    outcomes: Iterator[Outcome], requests: Sequence[Request], results: str | Path, progress: Style
+) -> Summary:
+    """Add finished cells to the table as they come in."""
+    summary, by_cell = Summary(), {request.cell: request for request in requests}
+    with make_progress(progress, len(requests)) as display:
+        for outcome in outcomes:
+            if outcome.row is not None:
+                table.append(results, outcome.row)
+                by_cell[outcome.cell].clean()
+                summary.done.append(outcome.cell)
+            elif outcome.reason is not None:
+                summary.failed[outcome.cell] = outcome.reason
+            else:
+                summary.elsewhere.append(outcome.cell)
+            display.show(outcome)
+    return summary
+
+
+def _outcomes(requests: Iterable[Request], results: str | Path, workers: int) -> Iterator[Outcome]:
+    """Run them, so many at a time; when the caller stops listening, all processes end."""
+    processes = Processes()
+
+    def run_one(request: Request) -> Outcome:
+        # Another run may have been quicker.
+        if request.cell.key in table.finished(results):
+            return Outcome(request.cell)
+        return processes.run(request)
+
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            for future in as_completed([pool.submit(run_one, request) for request in requests]):
+                yield future.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+            processes.stop()

@@ -1,0 +1,39 @@
+"""What a report consists of: sections of parts, and in them text, tables and figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from matplotlib.figure import Figure
+
+from seq2tens.experiments.formats import Table
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure with what it shows, and a name for its file."""
+
+    name: str
+    caption: str
+    figure: Figure
+
+
+# A text may hold `code` between backticks.
+Block = str | Table | Picture
+
+
+@dataclass(frozen=True)
+class Part:
+    """Blocks under a heading."""
+
+    title: str
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True)
+class Section:
+    """All of one experiment."""
+
+    name: str
+    title: str
+    parts: tuple[Part, ...]

@@ -1,0 +1,55 @@
+"""A process for one cell: `python -m seq2tens.experiments.worker`, started by `processes.Processes`.
+
+The first line of stdin is the request. When stdin ends, the parent is gone, and this process ends too: a cell
+that nobody waits for would only be in the way of the next run.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import sys
+import threading
+from dataclasses import asdict
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from seq2tens.experiments.processes import TAKEN, Request
+
+
+def main() -> int:
+    """Answer the request; the exit code."""
+    told = json.loads(sys.stdin.readline())
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    request = Request.from_dict(told["request"])
+    try:
+        with FileLock(request.lock, timeout=request.patience):
+            _answer(request, Path(told["answer"]))
+    except Timeout:
+        return TAKEN
+    return 0
+
+
+def _answer(request: Request, answer: Path) -> None:
+    import torch
+
+    torch.set_num_threads(request.threads)
+    experiment = importlib.import_module(f"seq2tens.experiments.{request.cell.experiment}")
+    row = experiment.measure(request.cell, request.threads, data=request.data, checkpoint=request.folder)
+    answer.write_text(json.dumps(asdict(row)))
+
+
+def _end_with_parent() -> None:
+    """Wait for the end of stdin, by its descriptor: Python's own object is locked while it is read."""
+    while os.read(0, 1024):
+        pass
+    if os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)  # with the processes that this one has started
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

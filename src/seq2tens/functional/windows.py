@@ -1,0 +1,65 @@
+"""The functionals of all windows of a sequence, at a cost that does not depend on the windows' length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from seq2tens import _checks as check
+from seq2tens import ops
+from seq2tens.functional.layer import Weights, check_functionals
+from seq2tens.ops.windows import slide
+
+
+def sliding_ls2t(
+    x: Float[Tensor, "batch time in_features"],
+    window: int | Sequence[int],
+    weight: Float[Tensor, "components in_features width"],
+    bias: Float[Tensor, "components width"] | None = None,
+    *,
+    order: int,
+    stride: int = 1,
+    weights: Weights = "recursive",
+    lift_order: int = 1,
+    lift_coefficients: Float[Tensor, " lift_order"] | None = None,
+    mask: Bool[Tensor, "batch time"] | None = None,
+    lengths: Int[Tensor, " batch"] | None = None,
+    backend: ops.Backend | None = None,
+) -> Tensor | list[Tensor]:
+    """Evaluate the functionals of `ls2t` on every window of `window` steps that lies within `x`.
+
+    Time is cut into blocks as long as a window. A window is then the end of a block and the beginning of the
+    next one, whose values come from a scan of every block in either direction: the cost is that of a few
+    scans of `x`, whatever the window. Nothing is subtracted or divided, so the error is that of `ls2t` on the
+    window alone. The scans go through a few thousand steps at a time, also in the backward pass, which runs
+    them again: beside its result the function needs memory for a few windows.
+
+    Args:
+        x: the sequences.
+        window: steps of a window, or several such numbers.
+        stride: steps from the beginning of a window to that of the next.
+        mask: True where a step counts; windows are counted in all steps.
+
+    The other arguments are those of `ls2t`, which has `decay` besides.
+
+    Returns:
+        `(batch, windows, order, width)`, the i-th window beginning at step i · stride; a list of such tensors
+        if `window` is a sequence.
+    """
+    functionals = check_functionals(
+        x, weight, bias, order, weights, lift_order, lift_coefficients, None, False, backend
+    )
+    check.not_empty("x", x)
+    check.positive_int("stride", stride)
+    mask = check.step_mask(x, mask, lengths)
+    sizes = [window] if isinstance(window, int) else list(window)
+    for size in sizes:
+        check.positive_int("window", size)
+        check.require(
+            size <= x.shape[1],
+            f"`window` must lie in 1..{x.shape[1]} (the time axis of `x`), got {size}",
+        )
+    found = [slide(functionals, x, mask, size, stride) for size in sizes]
+    return found[0] if isinstance(window, int) else found

@@ -1,0 +1,221 @@
+"""A module that is fed step by step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from seq2tens import _checks as check
+from seq2tens.nn.streaming import trees
+from seq2tens.nn.streaming.frame import Frame, State
+from seq2tens.nn.streaming.nodes import Chain
+from seq2tens.nn.streaming.plans import plan
+from seq2tens.nn.streaming.trees import Tree
+
+# Outputs, or steps where one output is asked for, that are computed at once: memory stays small.
+BLOCK = 2048
+
+
+class Now(NamedTuple):
+    """Where a stream stands. Nothing in it is ever changed in place."""
+
+    steps: int = 0
+    batch: int = 0  # 0: not known before the first push, as the channels
+    channels: int = 0
+    nodes: State = ()
+
+
+class Stream:
+    """A layer or network that is fed step by step, with a state of fixed size.
+
+    The output after step t is what the module gives, in eval mode, for the first t steps. Dropout is off,
+    batch normalisation uses the statistics of training whatever `module.training` says, and there are no
+    gradients. The weights are those of the moment when the stream was opened. All arithmetic is in float64.
+
+    Modules are `LS2T`, `LS2TBlock`, `DeepLS2T`, `FCN`, `ResNet`, `FCNLS2T`, and `torch.nn.Sequential` of
+    these, of path transforms and of modules that treat every step by itself (`Linear`, `ReLU`, …).
+
+    Args:
+        module: what to feed.
+        length: steps of a whole sequence. Where the module sees the time of a step as a share of the whole
+            (`time_embedding`), it must be given: its clock is that of a sequence of `length` steps from the
+            first step on. Otherwise a stream has no end.
+    """
+
+    def __init__(self, module: nn.Module, *, length: int | None = None) -> None:
+        if length is not None:
+            check.positive_int("length", length)
+        self.length = length
+        self._plan = Chain(plan(module, length))
+        self._device, self._dtype = _home(module)
+        self._fingerprint = trees.fingerprint(module)
+        self._now = Now()
+
+    @property
+    def steps(self) -> int:
+        """How many steps have been pushed."""
+        return self._now.steps
+
+    @property
+    def ahead(self) -> int:
+        """How many steps the module looks ahead: so many of the last positions are not final."""
+        return self._plan.ahead
+
+    def push(
+        self, chunk: Float[Tensor, "batch steps channels"], *, last: bool = False
+    ) -> Float[Tensor, "batch outputs ..."]:
+        """Feed some steps; there may be none.
+
+        Returns the output after every step, `(batch, steps, …)`, or with `last` that after the last one
+        alone, `(batch, 1, …)`, which takes less time. Where a module gives sequences and looks ahead (an
+        `FCN` with `return_sequences`), these are the outputs that have become final, and `finish` gives the
+        rest. An error leaves the stream as it was.
+        """
+        self._check(chunk, last)
+        if chunk.shape[1] == 0:
+            return self._empty(chunk)
+        with torch.inference_mode():
+            now, outputs = self._now, []
+            for part in chunk.double().split(max(1, BLOCK // chunk.shape[0]), dim=1):
+                y, now = self._advance(part, now, last)
+                outputs.append(y)
+            found = outputs[-1] if last or len(outputs) == 1 else torch.cat(outputs, dim=1)
+        self._now = now
+        return self._given(found)
+
+    def finish(self) -> Float[Tensor, "batch outputs ..."]:
+        """The outputs that are still missing if the sequence ends here.
+
+        There are such only where a module gives sequences and looks ahead. The stream stays as it was, and
+        can go on.
+        """
+        now = self._now
+        check.require(now.steps > 0, "`finish` needs at least one step, got none")
+        nothing = torch.zeros(now.batch, 0, now.channels, dtype=torch.float64, device=self._device)
+        if not self._gives_sequences_late:
+            return self._empty(nothing)
+        with torch.inference_mode():
+            y, _ = self._plan(nothing, now.nodes, Frame(now.batch, now.steps, stride=0, ends=1, each=False))
+        return self._given(y[:, max(0, self.ahead - now.steps) :])
+
+    def reset(self) -> None:
+        """Begin a new sequence."""
+        self._now = Now()
+
+    def to(self, device: torch.device | str) -> Stream:
+        """Move the stream, weights and state, to another device."""
+        self._device = torch.device(device)
+        self._plan = Chain([node.to(device) for node in self._plan.nodes])
+        self._now = self._now._replace(nodes=trees.moved(self._now.nodes, self._device))
+        return self
+
+    def state(self) -> dict[str, Tree]:
+        """Where the stream stands, as a tree of dicts, tuples, tensors and numbers, of fixed size."""
+        return {"fingerprint": self._fingerprint, "length": self.length or 0, **self._now._asdict()}
+
+    def restore(self, state: dict[str, Tree]) -> None:
+        """Go on where another stream of the same module stood."""
+        keys = {"fingerprint", "length", *Now._fields}
+        check.require(
+            isinstance(state, dict) and set(state) == keys,
+            f"`state` must be a dict with the keys {', '.join(sorted(keys))}",
+        )
+        check.require(
+            state["fingerprint"] == self._fingerprint,
+            "`state` must come from a stream of this module, got that of one with other weights",
+        )
+        length = self.length or 0
+        check.require(
+            state["length"] == length,
+            f"`state` must come from a stream with length={self.length}, got {state['length'] or None}",
+        )
+        now = Now(**{name: state[name] for name in Now._fields})
+        self._check_tree(now)
+        self._now = now._replace(nodes=trees.moved(now.nodes, self._device))
+
+    def save(self, path: str | Path, notes: dict[str, Any] | None = None) -> None:
+        """Write the state to a file, which is replaced only when the new one is whole.
+
+        `notes` is JSON data of the caller's, which `load` gives back.
+        """
+        trees.save(path, self.state(), notes or {})
+
+    def load(self, path: str | Path) -> dict[str, Any]:
+        """Restore the state that `save` wrote, and return the notes."""
+        state, notes = trees.load(path)
+        self.restore(state)
+        return notes
+
+    @property
+    def _gives_sequences_late(self) -> bool:
+        return self.ahead > 0 and not self._plan.selects
+
+    def _advance(self, part: Tensor, now: Now, last: bool) -> tuple[Tensor, Now]:
+        """Outputs of a few steps, and where the stream stands after them."""
+        batch, steps, channels = part.shape
+        every = self._plan.selects and self.ahead > 0 and not last
+        ends, stride = (steps, 1) if every else (1, steps)
+        frame = Frame(batch, now.steps, stride, ends, each=self.ahead == 0 and not last)
+        y, nodes = self._plan(part.reshape(batch * ends, stride, channels), now.nodes, frame)
+        if self._gives_sequences_late:
+            y = y[:, min(steps, max(0, self.ahead - now.steps)) : steps]
+        elif last:
+            y = y[:, -1:]
+        y = y.reshape(batch, ends * y.shape[1], *y.shape[2:])
+        return y, Now(now.steps + steps, batch, channels, nodes)
+
+    def _empty(self, chunk: Tensor) -> Tensor:
+        """No outputs, of the shape that outputs have."""
+        step = torch.zeros(chunk.shape[0], self.ahead + 1, chunk.shape[2], dtype=torch.float64)
+        with torch.inference_mode():
+            y, _ = self._advance(step.to(self._device), Now(), last=False)
+        return self._given(y[:, :0])
+
+    def _given(self, y: Tensor) -> Tensor:
+        """An output as others want it: a copy, because autograd takes no tensors of inference mode."""
+        return y.to(self._dtype, copy=True)
+
+    def _check(self, chunk: Tensor, last: bool) -> None:
+        check.sequences("chunk", chunk)
+        batch, steps, channels = chunk.shape
+        now = self._now
+        check.require(batch > 0, f"`chunk` must hold at least one sequence, got shape {tuple(chunk.shape)}")
+        if now.steps > 0:
+            check.require(
+                (batch, channels) == (now.batch, now.channels),
+                f"`chunk` must have shape ({now.batch}, steps, {now.channels}) as before, "
+                f"got {tuple(chunk.shape)}",
+            )
+        total = now.steps + steps
+        check.require(
+            self.length is None or total <= self.length,
+            f"`chunk` must not lead beyond `length` = {self.length} steps, got {total}",
+        )
+        check.require(
+            not (last and self._gives_sequences_late),
+            "`last` must be False for a module that gives sequences and looks ahead: "
+            "its output at the last step is not final",
+        )
+
+    def _check_tree(self, now: Now) -> None:
+        """Require tensors of the shapes that the module leaves behind."""
+        expected: State = ()
+        if now.steps > 0:
+            step = torch.zeros(now.batch, 1, now.channels, dtype=torch.float64, device=self._device)
+            with torch.inference_mode():
+                expected = self._advance(step, Now(), last=True)[1].nodes
+        check.require(
+            trees.shapes(now.nodes) == trees.shapes(expected),
+            "`state` must have the tensors of this module, got others",
+        )
+
+
+def _home(module: nn.Module) -> tuple[torch.device, torch.dtype]:
+    """Device of a module, and the dtype of its output."""
+    for parameter in module.parameters():
+        return parameter.device, torch.promote_types(parameter.dtype, torch.float32)
+    return torch.device("cpu"), torch.get_default_dtype()

@@ -1,0 +1,121 @@
+"""Batch normalisation with the statistics of several processes, as if their batches were one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.distributed import ProcessGroup
+
+from seq2tens.nn.masked import MaskedBatchNorm
+from seq2tens.ops.collectives import gather, total
+from seq2tens.ops.normalize import Normalized
+
+Rows = Float[Tensor, "rows channels inner"]
+Each = Float[Tensor, " channels"]
+
+
+class Peers:
+    """The processes of a group, all of which normalise at the same time, each its own rows.
+
+    Gradients are those of the sum of all processes' losses; those of scale and shift are each process's part.
+    """
+
+    def __init__(self, group: ProcessGroup | None = None) -> None:
+        self.group, self.counting = group, True
+
+    @contextmanager
+    def absent(self) -> Iterator[None]:
+        """Rows that are normalised inside have no part in the statistics, as if they were not there."""
+        self.counting = False
+        try:
+            yield
+        finally:
+            self.counting = True
+
+    def normalize_rows(
+        self, x: Rows, mask: Bool[Tensor, " rows"] | None, weight: Each | None, bias: Each | None, eps: float
+    ) -> Normalized:
+        """As `ops.normalize.normalize_rows`, over the rows of all processes."""
+        if not self.counting:
+            mask = x.new_zeros(len(x), dtype=torch.bool)
+        return Normalized(*_NormalizeRows.apply(x, mask, weight, bias, eps, self.group))
+
+
+@contextmanager
+def synchronised(network: nn.Module, peers: Peers) -> Iterator[None]:
+    """Let every normalisation in a network count the rows of all processes in training."""
+    norms = [module for module in network.modules() if isinstance(module, MaskedBatchNorm)]
+    for norm in norms:
+        norm.peers = peers
+    try:
+        yield
+    finally:
+        for norm in norms:
+            norm.peers = None
+
+
+class _NormalizeRows(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        mask: Tensor | None,
+        weight: Tensor | None,
+        bias: Tensor | None,
+        eps: float,
+        group: ProcessGroup | None,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        count, mean, variance = _moments(x, mask, group)
+        scale = (variance + eps).rsqrt().to(x.dtype)
+        mean, variance = mean.to(x.dtype), variance.to(x.dtype)
+        ctx.save_for_backward(x, mask, weight, mean, scale, count)
+        ctx.group, ctx.biased = group, bias is not None
+        factor = scale if weight is None else scale * weight
+        y = (x - mean[:, None]).mul_(factor[:, None])
+        y = y if bias is None else y.add_(bias[:, None])
+        ctx.mark_non_differentiable(mean, variance)
+        return _counted(y, mask), mean, variance
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dy: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+        x, mask, weight, mean, scale, count = ctx.saved_tensors
+        dy, centred = _counted(dy, mask), x - mean[:, None]
+        dbias, dweight = dy.sum((0, 2)), (dy * centred).sum((0, 2)) * scale
+        # The mean and the variance move with every row that counts, on whichever process it is.
+        both = (total(torch.stack([dbias, dweight]).double(), ctx.group) / count).to(x.dtype)
+        factor = scale if weight is None else scale * weight
+        shift, slope = (-factor * both[0])[:, None], (-factor * scale * both[1])[:, None]
+        dx = torch.addcmul(torch.addcmul(shift, centred, slope), dy, factor[:, None])
+        gradients = dweight if weight is not None else None, dbias if ctx.biased else None
+        return _counted(dx, mask), None, *gradients, None, None
+
+
+def _moments(x: Rows, mask: Tensor | None, group: ProcessGroup | None) -> tuple[Tensor, Tensor, Tensor]:
+    """Number of entries that count, mean and variance of each channel, over all processes, in float64."""
+    rows = x.new_tensor(len(x), dtype=torch.float64) if mask is None else mask.sum(dtype=torch.float64)
+    count = rows * x.shape[2]
+    mean = _counted(x, mask).sum((0, 2)).double() / count.clamp(min=1)
+    centred = _counted(x - mean.to(x.dtype)[:, None], mask)
+    squares = centred.square_().sum((0, 2)).double()
+    parts = gather(torch.cat([count[None], mean, squares]), group)
+    return _combine(*parts.tensor_split([1, 1 + len(mean)], dim=1))
+
+
+def _combine(counts: Tensor, means: Tensor, squares: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Squares about the processes' own means become squares about the common one: nothing cancels."""
+    count = counts.sum().clamp(min=1)
+    mean = (counts * means).sum(0) / count
+    variance = (squares + counts * (means - mean).square()).sum(0) / count
+    return count, mean, variance
+
+
+def _counted(rows: Rows, mask: Tensor | None) -> Rows:
+    """Zeros where a row does not count."""
+    return rows if mask is None else rows * mask[:, None, None]

@@ -1,0 +1,71 @@
+"""Exchange between the processes of a group, with exact gradients; the group's backend does the work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from jaxtyping import Float, Shaped
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.distributed import ProcessGroup
+
+T = TypeVar("T")
+Stacked = Float[Tensor, "ranks *shape"]
+Everyones = Shaped[Tensor, "ranks *shape"]
+
+
+def gather(x: Shaped[Tensor, "*shape"], group: ProcessGroup | None = None) -> Everyones:
+    """The tensors of all ranks, which have one shape, in a stack. No gradient flows."""
+    stacked = x.new_empty(dist.get_world_size(group), *x.shape)
+    dist.all_gather(list(stacked), x.detach().contiguous(), group=group)
+    return stacked
+
+
+def total(x: Shaped[Tensor, "*shape"], group: ProcessGroup | None = None) -> Shaped[Tensor, "*shape"]:
+    """The sum of the tensors of all ranks. No gradient flows."""
+    summed = x.detach().clone(memory_format=torch.contiguous_format)
+    dist.all_reduce(summed, group=group)
+    return summed
+
+
+def gather_objects(value: T, group: ProcessGroup | None = None) -> list[T]:
+    """The values of all ranks, of whatever kind."""
+    found: list[Any] = [None] * dist.get_world_size(group)
+    dist.all_gather_object(found, value, group=group)
+    return found
+
+
+def exchange(
+    x: Float[Tensor, "*shape"], fold: Callable[[Stacked], Tensor], group: ProcessGroup | None = None
+) -> Tensor:
+    """`fold` of the tensors of all ranks, which have one shape; each rank may fold in its own way.
+
+    Gradients are those of the sum of all ranks' losses, so every rank must go backwards through its result,
+    even where its fold takes nothing from the others. `fold` must be made of differentiable operations on
+    the stack it is given and depend on no other tensor that needs a gradient.
+    """
+    return _Exchange.apply(x, fold, group)
+
+
+class _Exchange(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, fold: Callable[[Stacked], Tensor], group: ProcessGroup | None) -> Tensor:
+        stacked = gather(x, group)
+        if not ctx.needs_input_grad[0]:
+            return fold(stacked)
+        with torch.enable_grad():
+            folded = fold(stacked.requires_grad_())
+        ctx.stacked, ctx.folded, ctx.group = stacked, folded, group
+        return folded.detach()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, None, None]:
+        found = None
+        if ctx.folded.requires_grad:  # not where a rank takes nothing from the others, as the first may
+            (found,) = torch.autograd.grad(ctx.folded, ctx.stacked, gradient, retain_graph=True)
+        parts = torch.zeros_like(ctx.stacked) if found is None else found
+        return total(parts, ctx.group)[dist.get_rank(ctx.group)], None, None

@@ -1,0 +1,110 @@
+"""Layers of increments, LS2T recursion and batch normalisation, one upon the other, as one operation.
+
+On short sequences most of the time of such a stack would otherwise pass between its parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torch.nn import functional as torch_F
+
+from seq2tens import ops
+from seq2tens._checks import in_func_transform
+from seq2tens.ops._memory import empty
+from seq2tens.ops._operation import is_unobserved
+from seq2tens.ops._stack_plan import Options, Plan, make_plan
+from seq2tens.ops.normalize import normalize
+
+__all__ = ["Layer", "Options", "normalized_stack"]
+
+Path = Float[Tensor, "batch time in_features"]
+Mask = Bool[Tensor, "batch time"]
+Statistics = list[tuple[Tensor, Tensor]]
+
+
+class Layer(NamedTuple):
+    """Parameters of a layer."""
+
+    weight: Float[Tensor, "components in_features width"]
+    bias: Float[Tensor, "components width"] | None
+
+
+def normalized_stack(
+    x: Path, mask: Mask | None, layers: Sequence[Layer], options: Sequence[Options]
+) -> tuple[Tensor, Statistics]:
+    """Each layer takes the levels of the one before, flattened; the last one's are returned.
+
+    Every level is normalised with its mean and variance over the batch, which are returned for each layer; no
+    gradient flows through them. Steps that do not count must come last; their levels become 0.
+    """
+    plan = None
+    dtypes = {x.dtype, *(layer.weight.dtype for layer in layers)}
+    if x.device.type == "cpu" and len(dtypes) == 1 and is_unobserved(x) and not in_func_transform(x):
+        sizes = tuple((layer.weight.shape, layer.bias is not None) for layer in layers)
+        plan = make_plan(x.shape, x.dtype, mask is not None, sizes, tuple(options))
+    if plan is None:
+        return _composed(x, mask, layers, options)
+    y, *found = _Stack.apply(plan, x, mask, *(parameter for layer in layers for parameter in layer))
+    return y, list(zip(found[::2], found[1::2], strict=True))
+
+
+def _composed(
+    x: Tensor, mask: Tensor | None, layers: Sequence[Layer], options: Sequence[Options]
+) -> tuple[Tensor, Statistics]:
+    """The definition, in operations with which torch can do anything."""
+    statistics = []
+    for (weight, bias), (chains, sequences, norm) in zip(layers, options, strict=True):
+        increments = x - torch_F.pad(x, (0, 0, 1, -1))
+        levels, _ = ops.ls2t(increments, weight, bias, mask=mask, chains=chains, return_sequences=sequences)
+        y, mean, variance = normalize(levels, mask if sequences else None, None, None, norm)
+        statistics.append((mean, variance))
+        x = y.flatten(-2)
+    return x, statistics
+
+
+class _Stack(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, plan: Plan, x: Tensor, mask: Tensor | None, *parameters: Tensor | None
+    ) -> tuple[Tensor, ...]:
+        given = [None if t is None else t.contiguous() for t in (x, mask, *parameters)]
+        y, arena = x.new_empty(plan.out_shape), empty((plan.kept,), x.dtype)
+        statistics = [x.new_empty(size) for size in plan.statistics]
+        plan.forward.run([_address(t) for t in (arena, plan.zeros, y, *given, *statistics)])
+        ctx.save_for_backward(x, mask, *parameters)
+        ctx.plan, ctx.arena, ctx.given, ctx.statistics = plan, arena, given, statistics
+        ctx.mark_non_differentiable(*statistics)
+        return y, *statistics
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+        plan, (x, mask, *parameters) = ctx.plan, ctx.saved_tensors
+        if torch.is_grad_enabled():  # to be differentiated again, for which there is no kernel
+            return None, *_differentiable(dy, plan, x, mask, parameters)
+        dy, scratch = dy.contiguous(), empty((plan.passing,), x.dtype)
+        dx, gradients = x.new_empty(x.shape), [x.new_empty(shape) for shape in plan.parameters]
+        tensors = (ctx.arena, plan.zeros, dy, *ctx.given, *ctx.statistics, scratch, dx, *gradients)
+        plan.backward.run([_address(t) for t in tensors])
+        found = (None if p is None else g for p, g in zip(parameters, gradients, strict=True))
+        return None, dx, None, *found
+
+
+def _address(tensor: Tensor | None) -> int:
+    return 0 if tensor is None else tensor.data_ptr()
+
+
+def _differentiable(
+    dy: Tensor, plan: Plan, x: Tensor, mask: Tensor | None, parameters: Sequence[Tensor | None]
+) -> tuple[Tensor | None, ...]:
+    inputs = [x, *parameters]
+    wanted = [t for t in inputs if t is not None and t.requires_grad]
+    pairs: Any = zip(parameters[::2], parameters[1::2], strict=True)
+    y, _ = _composed(x, mask, [Layer(*pair) for pair in pairs], plan.options)
+    found = iter(torch.autograd.grad(y, wanted, dy, create_graph=True))
+    dx, *rest = (next(found) if t is not None and t.requires_grad else None for t in inputs)
+    return dx, None, *rest

@@ -1,0 +1,89 @@
+"""Normalised layers on top of each other: the programs of kernels against the operations they stand for."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from contracts import EXACT
+from seq2tens.nn import DeepLS2T
+from seq2tens.ops import _program, make_chains, stack
+from seq2tens.ops.normalize import Settings
+from seq2tens.ops.stack import Layer, Options, normalized_stack
+
+
+def problem(shape, width, order=2, depth=3, weights="recursive", bias=True, masked=True, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(0)
+    draw = lambda *sizes: torch.randn(*sizes, generator=generator).to(dtype).requires_grad_()  # noqa: E731
+    (batch, time, features), layers, options = shape, [], []
+    chains = make_chains(order, weights, False)
+    components = max(chains.component) + 1
+    for index in range(depth):
+        layers.append(Layer(draw(components, features, width), draw(components, width) if bias else None))
+        options.append(Options(chains, index < depth - 1, Settings(1e-3, width)))
+        features = order * width
+    mask = torch.arange(time) < torch.randint(1, time + 1, (batch, 1), generator=generator)
+    return draw(*shape), mask if masked else None, layers, options
+
+
+def leaves_of(x, layers):
+    return [x, *(parameter for layer in layers for parameter in layer if parameter is not None)]
+
+
+def run(function, x, mask, layers, options):
+    y, statistics = function(x, mask, layers, options)
+    found = torch.autograd.grad(y.sin().sum(), leaves_of(x, layers))
+    return y, *(each for pair in statistics for each in pair), *found
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize(("shape", "width"), [((5, 7, 3), 16), ((3, 300, 2), 32), ((1, 1, 2), 16)])
+def test_programs_agree_with_the_definition(shape, width, order, masked):
+    given = problem(shape, width, order, masked=masked, bias=masked)
+    for found, expected in zip(run(normalized_stack, *given), run(stack._composed, *given), strict=True):
+        assert_close(found, expected, **EXACT)
+
+
+@pytest.mark.parametrize(("width", "weights"), [(5, "recursive"), (16, "independent")])
+def test_layers_that_no_program_can_do(width, weights):
+    given = problem((4, 6, 2), width, weights=weights)
+    for found, expected in zip(run(normalized_stack, *given), run(stack._composed, *given), strict=True):
+        assert torch.equal(found, expected)
+
+
+def test_derivatives():
+    x, mask, layers, options = problem((3, 4, 2), 16, depth=2)
+
+    def values(x, *parameters):
+        pairs = zip(parameters[::2], parameters[1::2], strict=True)
+        return normalized_stack(x, mask, [Layer(*pair) for pair in pairs], options)[0][:, ::9]
+
+    leaves = leaves_of(x, layers)
+    assert torch.autograd.gradcheck(values, leaves)
+    assert torch.autograd.gradgradcheck(values, leaves, atol=1e-4)
+
+
+def test_the_graph_may_be_walked_twice():
+    x, mask, layers, options = problem((3, 5, 2), 16)
+    y, _ = normalized_stack(x, mask, layers, options)
+    once, again = (torch.autograd.grad(y.sum(), leaves_of(x, layers), retain_graph=True) for _ in range(2))
+    assert all(torch.equal(a, b) for a, b in zip(once, again, strict=True))
+
+
+def test_same_bits_whatever_the_number_of_threads():
+    given = problem((24, 60, 9), 64, dtype=torch.float32)
+    results = []
+    for threads in (1, 2, 3):
+        torch.set_num_threads(threads)
+        results.append(run(normalized_stack, *given))
+    torch.set_num_threads(1)
+    for other in results[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+def test_a_network_in_training_runs_as_one_program(monkeypatch):
+    calls = []
+    run_program = _program.Program.run
+    monkeypatch.setattr(_program.Program, "run", lambda self, bases: calls.append(run_program(self, bases)))
+    DeepLS2T(3, 16)(torch.randn(4, 5, 3)).sum().backward()
+    assert len(calls) == 2
