@@ -40,14 +40,14 @@ def run(function, x, mask, layers, options):
 @pytest.mark.parametrize(("shape", "width"), [((5, 7, 3), 16), ((3, 300, 2), 32), ((1, 1, 2), 16)])
 def test_programs_agree_with_the_definition(shape, width, order, masked):
     given = problem(shape, width, order, masked=masked, bias=masked)
-    for found, expected in zip(run(normalized_stack, *given), run(stack._composed, *given), strict=True):
+    for found, expected in zip(run(normalized_stack, *given), run(stack.composed_stack, *given), strict=True):
         assert_close(found, expected, **EXACT)
 
 
 @pytest.mark.parametrize(("width", "weights"), [(5, "recursive"), (16, "independent")])
 def test_layers_that_no_program_can_do(width, weights):
     given = problem((4, 6, 2), width, weights=weights)
-    for found, expected in zip(run(normalized_stack, *given), run(stack._composed, *given), strict=True):
+    for found, expected in zip(run(normalized_stack, *given), run(stack.composed_stack, *given), strict=True):
         assert torch.equal(found, expected)
 
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from seq2tens import _checks as check
 from seq2tens import functional as F
 from seq2tens.nn.layers import LS2T
-from seq2tens.nn.masked import MaskedBatchNorm, align, check_rate, spatial_dropout
+from seq2tens.nn.masked import MaskedBatchNorm, align, check_rate, follow_together, has_hooks, spatial_dropout
 from seq2tens.nn.streamable import Streamable
 from seq2tens.ops import make_chains
 from seq2tens.ops.normalize import Settings
@@ -105,10 +105,11 @@ class LS2TBlock(Streamable, nn.Module):
 
     def in_stack(self) -> tuple[Layer, Options] | None:
         """The block as a layer of `ops.stack` in training; None where it does more than such a layer."""
-        if self.norm is None or self.norm.peers is not None or not self._is_plain:
+        norm, layer = self.norm, self.ls2t
+        if norm is None or norm.peers is not None or not self._is_plain:
             return None
-        layer, chains = self.ls2t, make_chains(self.ls2t.order, self.ls2t.weights, False)
-        options = Options(chains, layer.return_sequences, Settings(self.norm.eps, layer.width))
+        chains = make_chains(layer.order, layer.weights, False)
+        options = Options(chains, layer.return_sequences, Settings(norm.eps, layer.width))
         return Layer(layer.weight, layer.bias), options
 
 
@@ -165,11 +166,21 @@ class DeepLS2T(Streamable, nn.Module):
 
     def _in_stack(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """The same with batch statistics, in one operation if the blocks allow."""
-        blocks: list[Any] = list(self.blocks)
-        stack = [block.in_stack() for block in blocks]
-        if None in stack:
+        stack = self.in_stack()
+        if stack is None:
             return self._in_turn(x, mask, aligned=True)
-        y, statistics = normalized_stack(x, mask, *zip(*stack, strict=True))
-        for block, found in zip(blocks, statistics, strict=True):
-            block.norm.follow(*found)
+        y, statistics = normalized_stack(x, mask, *stack)
+        follow_together(self.norms, statistics)
         return y
+
+    def in_stack(self) -> tuple[list[Layer], list[Options]] | None:
+        """Layers and options of `ops.stack` in training; None where a block does more than such a layer."""
+        found = [block.in_stack() for block in self.blocks]  # type: ignore[operator]
+        if None in found or has_hooks(*self.blocks):
+            return None
+        return [layer for layer, _ in found], [options for _, options in found]
+
+    @property
+    def norms(self) -> list[LevelNorm]:
+        """The normalisation of each block."""
+        return [block.norm for block in self.blocks]  # type: ignore[misc]

@@ -6,6 +6,8 @@ sequence were over; convolutions disturb that, and the normalisation after them 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import torch
@@ -14,10 +16,13 @@ from torch import Tensor, nn
 from torch.nn import functional as torch_F
 
 from seq2tens import _checks as check
+from seq2tens import functional as F
 from seq2tens.ops.normalize import Normalized, Settings, normalize, normalize_product
 
 if TYPE_CHECKING:
     from seq2tens.nn.synchronised import Peers
+
+LONGEST_TABLE = 256  # steps for which clocks are kept, at most some hundred kilobytes
 
 Path = Float[Tensor, "batch time channels"]
 Mask = Bool[Tensor, "batch time"]
@@ -50,6 +55,24 @@ def restore(y: Path, source: Source | None) -> Path:
     return y if source is None else y.scatter(1, source[..., None].expand_as(y), y)
 
 
+def centred_clock(x: Path, mask: Mask | None) -> Float[Tensor, "batch time 1"]:
+    """Time from -1 to 1 over each of the aligned sequences, as a channel; 0 where nothing counts."""
+    time = x.shape[1]
+    looked_up = torch.is_grad_enabled() and not torch.compiler.is_compiling()
+    if mask is None or time > LONGEST_TABLE or not looked_up:
+        return F.time_embedding(x[..., :0], mode="centred", mask=mask)
+    return _clocks(time, x.dtype, x.device).index_select(0, mask.sum(1))[..., None]
+
+
+@lru_cache(maxsize=16)
+def _clocks(time: int, dtype: torch.dtype, device: torch.device) -> Float[Tensor, "lengths time"]:
+    """The clock of sequences of 0, 1, … steps: in training one look-up in place of a dozen operations."""
+    every = torch.arange(time, device=device).expand(time + 1, time)
+    mask = every < torch.arange(time + 1, device=device)[:, None]
+    empty = torch.empty((time + 1, time, 0), dtype=dtype, device=device)
+    return F.time_embedding(empty, mode="centred", mask=mask)[..., 0]
+
+
 def mean_pool(x: Path, mask: Mask | None = None) -> Float[Tensor, "batch channels"]:
     """Mean over the steps that count, the others being finite; an empty sequence gives zeros."""
     if mask is None:
@@ -64,6 +87,11 @@ def spatial_dropout(x: Tensor, rate: float, training: bool) -> Tensor:
     if x.dim() == 2:
         return torch_F.dropout(x, rate, training)
     return torch_F.dropout1d(x.mT, rate, training).mT
+
+
+def has_hooks(*modules: nn.Module) -> bool:
+    """Whether somebody wants to know when these modules are called."""
+    return any(module._forward_hooks or module._forward_pre_hooks for module in modules)
 
 
 def check_rate(name: str, rate: float) -> None:
@@ -109,7 +137,7 @@ class MaskedConv(nn.Module):
         if mask is not None:
             x = x * mask[..., None]
         x, bias = _with_clock(x, clock), self.bias if biased else None
-        if _lacks_products(x):
+        if lacks_products(x):
             ends = _ends(self.weight.shape[2])
             return torch_F.conv1d(torch_F.pad(x.mT, ends), self.weight, bias).mT
         return torch_F.linear(*_as_product(x, self.weight), bias)
@@ -119,7 +147,7 @@ class MaskedConv(nn.Module):
     ) -> tuple[Float[Tensor, "batch time neighbours"], Float[Tensor, "out neighbours"]] | None:
         """What is multiplied with what, but for the bias; None where convolving is better."""
         x = _with_clock(x, clock)
-        return None if _lacks_products(x) else _as_product(x, self.weight)
+        return None if lacks_products(x) else _as_product(x, self.weight)
 
 
 class MaskedBatchNorm(nn.Module):
@@ -210,19 +238,30 @@ class MaskedBatchNorm(nn.Module):
         found = self.peers.normalize_rows(rows, counted, weight, bias, settings.eps)
         return found._replace(values=found.values.reshape(x.shape))
 
-    @torch.no_grad()
     def follow(self, mean: Tensor, var: Tensor) -> None:
         """Let the running statistics follow those of a batch."""
-        running = [self.running_mean, self.running_var]
-        found = [mean.to(self.running_mean.dtype), var.to(self.running_var.dtype)]
-        torch._foreach_lerp_(running, found, self.momentum)
+        follow_together([self], [(mean, var)])
+
+
+@torch.no_grad()
+def follow_together(norms: Sequence[MaskedBatchNorm], statistics: Sequence[tuple[Tensor, Tensor]]) -> None:
+    """Let the running statistics follow those of a batch, (mean, variance) of each layer, in one call."""
+    if len({norm.momentum for norm in norms}) > 1:
+        for norm, pair in zip(norms, statistics, strict=True):
+            norm.follow(*pair)
+        return
+    running = [tensor for norm in norms for tensor in (norm.running_mean, norm.running_var)]
+    found = [tensor for pair in statistics for tensor in pair]
+    if any(new.dtype != old.dtype for new, old in zip(found, running, strict=True)):
+        found = [new.to(old.dtype) for new, old in zip(found, running, strict=True)]
+    torch._foreach_lerp_(running, found, norms[0].momentum)
 
 
 def _with_clock(x: Path, clock: Tensor | None) -> Path:
     return x if clock is None else torch.cat([clock.to(x.dtype), x], dim=2)
 
 
-def _lacks_products(x: Tensor) -> bool:
+def lacks_products(x: Tensor) -> bool:
     """Whether matrix products are not to be had for this dtype on every processor."""
     return x.dtype.itemsize < 4 or torch.is_autocast_enabled(x.device.type)
 

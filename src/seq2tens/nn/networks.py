@@ -34,14 +34,21 @@ from seq2tens.nn.masked import (
     MaskedBatchNorm,
     MaskedConv,
     align,
+    centred_clock,
     check_rate,
+    follow_together,
+    has_hooks,
+    lacks_products,
     mean_pool,
     restore,
     spatial_dropout,
 )
 from seq2tens.nn.streamable import Streamable
+from seq2tens.ops.normalize import Settings
+from seq2tens.ops.shortcuts import Ends, Shortcut, shortcut_stack
 
 KERNELS = (8, 5, 3)
+MERGED = math.sqrt(0.5)  # brings the sum of two branches of variance 1 back to variance 1
 
 Path = Float[Tensor, "batch time in_features"]
 Mask = Bool[Tensor, "batch time"]
@@ -85,6 +92,15 @@ class ConvBlock(nn.Module):
         y = self.norm.lacking(self.conv(x, clock=clock, biased=False), mask, self.conv.bias)
         return y.relu() if self.activation else y
 
+    def as_shortcut(self, x: Tensor) -> Shortcut | None:
+        """The block in training as one of `ops.shortcuts`; None where it does more than such a shortcut."""
+        conv, norm = self.conv, self.norm
+        weight, bias = conv.weight, conv.bias
+        plain = weight.shape[2] == 1 and not self.activation and self.spatial_dropout == 0
+        if not plain or norm.peers is not None or lacks_products(x) or x.dtype != weight.dtype:
+            return None
+        return Shortcut(weight.squeeze(2), bias, norm.weight, norm.bias)  # type: ignore[arg-type]
+
 
 class ConvStack(nn.Module):
     """Convolution blocks with the kernels 8, 5 and 3 on aligned sequences; the time channel is made once."""
@@ -115,7 +131,7 @@ class ConvStack(nn.Module):
 
     def forward(self, x: Path, mask: Mask | None = None) -> Float[Tensor, "batch time out_features"]:
         """The last block's sequence."""
-        clock = F.time_embedding(x[..., :0], mode="centred", mask=mask) if self.time_embedding else None
+        clock = centred_clock(x, mask) if self.time_embedding else None
         for block in self.blocks:
             x = block(x, mask, clock)
         return x
@@ -248,16 +264,34 @@ class FCNLS2T(Streamable, nn.Module):
         _check_channels(x, self.in_features)
         x, mask, _ = align(x, mask, lengths)
         near = self.fcn(x, mask)
+        features = self._at_once(near, x, mask) if self.training else None
+        if features is None:
+            features = self._in_turn(near, x, mask)
+        return torch_F.dropout(features, self.dropout, self.training)
+
+    def _in_turn(self, near: Path, x: Path, mask: Mask | None) -> Features:
+        """All that follows the FCN block."""
         start = _merge(self.fcn_norm(near, mask), self.input_shortcut(x, mask))
         far = self.ls2t(start, mask, aligned=True)
         pooled = mean_pool(near, mask)[:, None]  # a sequence of one step
-        features = _merge(far, self.fcn_shortcut(pooled)[:, 0])
-        return torch_F.dropout(features, self.dropout, self.training)
+        return _merge(far, self.fcn_shortcut(pooled)[:, 0])
+
+    def _at_once(self, near: Path, x: Path, mask: Mask | None) -> Features | None:
+        """The same with batch statistics in one operation, if the blocks allow."""
+        norm, deep, blocks = self.fcn_norm, self.ls2t, (self.input_shortcut, self.fcn_shortcut)
+        stack, shortcuts = deep.in_stack(), [block.as_shortcut(x) for block in blocks]
+        if stack is None or None in shortcuts or norm.peers is not None or has_hooks(norm, deep, *blocks):
+            return None
+        ends = Ends(norm.weight, norm.bias, *shortcuts)  # type: ignore[arg-type]
+        settings = Settings(norm.eps, scale=MERGED)
+        features, statistics = shortcut_stack(near, x, mask, *stack, ends, settings)
+        follow_together([*deep.norms, norm, *(block.norm for block in blocks)], statistics)
+        return features
 
 
 def _merge(a: Tensor, b: Tensor) -> Tensor:
-    """Sum of two branches of variance 1, again of variance 1."""
-    return (a + b) * math.sqrt(0.5)
+    """Sum of two normalised branches."""
+    return (a + b) * MERGED
 
 
 def _check_sizes(**sizes: int) -> None:

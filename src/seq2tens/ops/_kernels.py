@@ -59,6 +59,15 @@ def project(r, x_address, steps, w, a, first):
 
 
 @compiled
+def rows_that_count(r, mask, low, rows):
+    """How many of a block's rows there are up to the last that counts; those after it need no product."""
+    if r.has_mask:
+        while rows > 0 and not mask[low + rows - 1]:
+            rows -= 1
+    return rows
+
+
+@compiled
 def load_block(r, x, mask, low, steps, rows):
     """Address of a block of steps; with a mask, of a copy with zeros at masked ones, which may hold NaN.
 
@@ -148,9 +157,13 @@ def forward(r, zero):
             for index in range(r.blocks):
                 steps, low = block_bounds(r, index)
                 low += b * r.length
-                address = load_block(r, x, mask, low, number * steps, rows)
+                total = number * steps
+                counted = rows_that_count(r, mask, low, total)
                 target, first = (out, low) if in_place else (a, 0)
-                project(r, address, number * steps, w, target, first)
+                if counted > 0:
+                    address = load_block(r, x, mask, low, counted, rows)
+                    project(r, address, counted, w, target, first)
+                target[(first + counted) * columns : (first + total) * columns] = 0
                 for k in range(number):
                     place = (b + k) * (r.states - 1) * r.width + start
                     if index == 0:
@@ -222,18 +235,20 @@ def backward(r, zero):
         if r.lifted:
             dcoefficients[:] = 0
             dpowers[:] = 0
-        start_of_slice, last = (
-            r.batch * (task % r.slices) // r.slices,
-            r.batch * (task % r.slices + 1) // r.slices,
-        )
-        for b in range(start_of_slice, last, r.together):
+        found = False  # whether anything counts that the weights have a derivative by
+        last = r.batch * (task % r.slices + 1) // r.slices
+        for b in range(r.batch * (task % r.slices) // r.slices, last, r.together):
             number = min(r.together, last - b)
             for index in range(r.blocks - 1, -1, -1):
                 steps, low = block_bounds(r, index)
                 low += b * r.length
                 total = number * steps
-                address = load_block(r, x, mask, low, total, rows)
-                project(r, address, total, w, a, 0)
+                counted = rows_that_count(r, mask, low, total)
+                address = x.ctypes.data
+                if counted > 0:
+                    address = load_block(r, x, mask, low, counted, rows)
+                    project(r, address, counted, w, a, 0)
+                a[counted * columns : total * columns] = 0
                 if r.shared or r.lifted or r.has_mask:
                     da[: total * columns] = 0
                 for k in range(number):
@@ -263,15 +278,20 @@ def backward(r, zero):
                         )  # fmt: skip
                     if index == 0:
                         write_state(adjoint, dstate, place, r.width, count, width)
-                gemm(r.gemm, 0, 1, total, r.features, columns, da.ctypes.data, columns, w, columns, zero,
-                     dx.ctypes.data + low * r.features * x.itemsize, r.features)  # fmt: skip
-                gemm(r.gemm, 1, 0, r.features, columns, total, address, r.features, da.ctypes.data, columns,
-                     zero if b == start_of_slice and index == r.blocks - 1 else one, dw, columns)  # fmt: skip
+                dx[(low + counted) * r.features : (low + total) * r.features] = 0
+                if counted > 0:
+                    gemm(r.gemm, 0, 1, counted, r.features, columns, da.ctypes.data, columns, w, columns,
+                         zero, dx.ctypes.data + low * r.features * x.itemsize, r.features)  # fmt: skip
+                    gemm(r.gemm, 1, 0, r.features, columns, counted, address, r.features, da.ctypes.data,
+                         columns, one if found else zero, dw, columns)  # fmt: skip
+                    found = True
                 if r.has_bias:
-                    add_rows(da, total, columns, part, dbias)
+                    add_rows(da, counted, columns, part, dbias)
             if r.difference:
                 for k in range(b, b + number):
                     undo_difference(dx, k * r.length, (k + 1) * r.length, r.features)
+        if not found:
+            memory(dw, r.features * columns, zero)[:] = 0
     if r.limit_threads:
         limit_threads(r.limit_threads, before)
 

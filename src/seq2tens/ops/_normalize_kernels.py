@@ -14,8 +14,8 @@ from numba import carray, types
 
 from seq2tens.ops._blas import pointer, thread_number
 
-_SIZES = "rows channels inner tasks eps masked weighted biased rectified"
-_ARRAYS = "x mask weight bias y mean variance dy dx dweight dbias"
+_SIZES = "rows channels inner tasks eps scale masked weighted biased rectified summed"
+_ARRAYS = "x mask weight bias y mean variance addend dy dx dweight dbias"
 _THREADS = "scratch scratch_size threads thread thread_number"
 FIELDS = " ".join((_SIZES, _ARRAYS, _THREADS)).split()
 CALL = np.dtype([(name, np.int64) for name in FIELDS])
@@ -78,6 +78,12 @@ def write_row(target, row, middle, factor, shift):
 
 
 @compiled
+def add_scaled(target, row, scale):
+    for q in range(target.shape[0]):
+        target[q] += row[q] * scale
+
+
+@compiled
 def write_gradient(target, row, middle, other, factor, level, slope):
     for q in range(target.shape[0]):
         target[q] = (other[q] - level[q] - (row[q] - middle[q]) * slope[q]) * factor[q]
@@ -110,9 +116,9 @@ def share_of_rows(r, mask):
 @compiled
 def scales(r, low, high, variance, weight, factor):
     """What every column is multiplied with."""
-    eps = memory(r.eps, 1, np.float64(0))[0]
+    eps, whole = memory(r.eps, 1, np.float64(0))[0], memory(r.scale, 1, np.float64(0))[0]
     for c in range(low, high):
-        scale = 1.0 / np.sqrt(variance[c] + eps)
+        scale = whole / np.sqrt(variance[c] + eps)
         for j in range((c - low) * r.inner, (c - low + 1) * r.inner):
             factor[j] = scale * weight[c] if r.weighted else scale
 
@@ -126,6 +132,8 @@ def forward(r, zero):
     weight = memory(r.weight, r.channels if r.weighted else 0, zero)
     bias = memory(r.bias, r.channels if r.biased else 0, zero)
     mean, variance = memory(r.mean, r.channels, zero), memory(r.variance, r.channels, zero)
+    addend = memory(r.addend, r.rows * width if r.summed else 0, zero)
+    scale = x.dtype.type(memory(r.scale, 1, wide)[0])
     thread = thread_number(r.thread_number) if r.thread_number else r.thread
     share = share_of_rows(r, mask)
     for task in range(thread, r.tasks, r.threads):
@@ -149,12 +157,16 @@ def forward(r, zero):
         shift[:] = 0
         if r.biased:
             spread(bias[low:high], r.inner, shift)
+            for q in range(n):
+                shift[q] *= scale
         for i in range(r.rows):
             here, there = i * width + start, i * width + start + n
             if not r.masked or mask[i]:
                 write_row(y[here:there], x[here:there], middle, factor, shift)
                 if r.rectified:
                     rectify(y[here:there])
+                if r.summed:
+                    add_scaled(y[here:there], addend[here:there], scale)
             else:
                 y[here:there] = 0
 
@@ -169,7 +181,7 @@ def backward(r, zero):
     weight = memory(r.weight, r.channels if r.weighted else 0, zero)
     mean, variance = memory(r.mean, r.channels, zero), memory(r.variance, r.channels, zero)
     dweight, dbias = memory(r.dweight, r.channels, zero), memory(r.dbias, r.channels, zero)
-    eps = memory(r.eps, 1, wide)[0]
+    eps, whole = memory(r.eps, 1, wide)[0], memory(r.scale, 1, wide)[0]
     thread = thread_number(r.thread_number) if r.thread_number else r.thread
     share = share_of_rows(r, mask)
     for task in range(thread, r.tasks, r.threads):
@@ -198,7 +210,8 @@ def backward(r, zero):
             for j in range((c - low) * r.inner, (c - low + 1) * r.inner):
                 level[j] = dbias[c] * share
                 slope[j] = dweight[c] * share * scale * scale
-            dweight[c] *= scale
+            dweight[c] *= whole * scale
+            dbias[c] *= whole
         for i in range(r.rows):
             here, there = i * width + start, i * width + start + n
             if not r.masked or mask[i]:

@@ -21,11 +21,16 @@ class Program:
         self.words, self.steps, self.links = array("q"), array("q"), array("q")
         self.scratch = 0  # bytes per thread
         self.scratch_links: list[int] = []
+        self.kept: list[Any] = []
 
     def record(self, fields: array[int]) -> int:
         """Add a record and return its place."""
         self.words.extend(fields)
         return len(self.words) - len(fields)
+
+    def keep(self, memory: Any) -> None:
+        """Let something live as long as the program, whose records know its address."""
+        self.kept.append(memory)
 
     def link(self, place: int, base: int, offset: int = 0) -> None:
         """Let a word be the address of base number `base`, `offset` bytes further."""

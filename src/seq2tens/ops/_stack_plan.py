@@ -1,4 +1,7 @@
-"""Programs for a stack of normalised LS2T layers: what is computed where, once for each shape."""
+"""Programs for a stack of normalised LS2T layers: what is computed where, once for each shape.
+
+With shortcuts, what enters the stack and what leaves it are sums of two normalised branches.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,11 @@ from seq2tens.ops.cpu import code
 from seq2tens.ops.normalize import Settings, address, layout_of
 
 Sizes = tuple[tuple[torch.Size, bool], ...]  # of each layer: the weight's shape, and whether it has a bias
-# bases of both programs: these, then weight and bias of every layer, then mean and variance of every layer
+# bases of both programs: these, then weight and bias of every layer, then mean and variance of every layer;
+# with shortcuts then the FIELDS of three branches: what enters, the shortcut to it, the one around the stack
 ARENA, ZEROS, Y, X, MASK, PARAMETERS = range(6)
+FIELDS = ("x", "weight", "bias", "mean", "variance")
+ENTERING, TO_START, TO_END = range(3)
 
 
 class Options(NamedTuple):
@@ -42,6 +48,7 @@ class Plan(NamedTuple):
     statistics: list[int]  # a mean and a variance per layer
     parameters: list[tuple[int, ...]]  # a weight and a bias per layer
     zeros: Tensor
+    shortcuts: Settings | None
 
 
 class Memory:
@@ -66,29 +73,44 @@ class _Layer(NamedTuple):
     x: tuple[int, int]
     levels: tuple[int, int]
     fields: dict[str, tuple[int, int]]  # of the record of the recursion
+    settings: Settings
     norm: dict[str, tuple[int, int]]  # of the record of the normalisation
+
+
+class _Branch(NamedTuple):
+    """What a branch of a sum is before it is normalised, and the record of its normalisation."""
+
+    shape: tuple[int, ...]
+    settings: Settings
+    norm: dict[str, tuple[int, int]]
 
 
 @lru_cache(maxsize=256)
 def make_plan(
-    x_shape: torch.Size, dtype: torch.dtype, masked: bool, sizes: Sizes, options: tuple[Options, ...]
+    x_shape: torch.Size,
+    dtype: torch.dtype,
+    masked: bool,
+    sizes: Sizes,
+    options: tuple[Options, ...],
+    shortcuts: Settings | None = None,
 ) -> Plan | None:
     """The plan, or None where the layers are not such as the programs can do.
 
-    These are layers of one chain, whose functionals fill whole vectors.
+    These are layers of one chain, whose functionals fill whole vectors. `shortcuts` tells how their branches
+    are normalised, and what the sums are multiplied with.
     """
     plain = all(_is_plain(shape, option.chains) for (shape, _), option in zip(sizes, options, strict=True))
     if not plain or dtype not in (torch.float32, torch.float64) or 0 in x_shape or not _program.can_run():
         return None
-    layers, kept = _place_layers(x_shape, dtype, masked, sizes, options)
+    layers, branches, kept = _place(x_shape, dtype, masked, sizes, options, shortcuts)
     if any(layer.layout.plan.groups > 1 for layer in layers):
         return None
-    backward, passing = _backward_program(layers, dtype)
+    backward, passing = _backward_program(layers, branches, dtype)
     parameters = [size for shape, _ in sizes for size in (tuple(shape), (shape[0], shape[2]))]
     zeros = max(x_shape[0] * math.prod(bias) for bias in parameters[1::2])
     return Plan(
         options=options,
-        forward=_forward_program(layers, dtype),
+        forward=_forward_program(layers, branches, dtype),
         backward=backward,
         kept=kept // dtype.itemsize,
         passing=passing // dtype.itemsize,
@@ -96,6 +118,7 @@ def make_plan(
         statistics=[shape[0] for shape, _ in sizes for _ in range(2)],
         parameters=parameters,
         zeros=torch.zeros(zeros, dtype=dtype),
+        shortcuts=shortcuts,
     )
 
 
@@ -105,10 +128,38 @@ def _is_plain(shape: torch.Size, chains: Chains) -> bool:
     return chains == Chains(levels, tuple(m - 1 for m in levels), levels) and shape[2] % 16 == 0
 
 
+def _place(
+    x_shape: torch.Size,
+    dtype: torch.dtype,
+    masked: bool,
+    sizes: Sizes,
+    options: tuple[Options, ...],
+    shortcuts: Settings | None,
+) -> tuple[list[_Layer], list[_Branch], int]:
+    """Where everything is that the backward pass needs, and how much memory that takes."""
+    arena = Memory(ARENA, dtype.itemsize)
+    if shortcuts is None:
+        layers = _place_layers(arena, (X, 0), x_shape, masked, sizes, options)
+        return layers, [], arena.size
+    start = arena.take(math.prod(x_shape))
+    layers = _place_layers(arena, start, x_shape, masked, sizes, options)
+    end_shape = x_shape[0], math.prod(layers[-1].shape[-2:])
+    branches = _place_branches(arena, start, x_shape, end_shape, masked, shortcuts, len(sizes))
+    last = layers[-1]
+    sum_of_ends = {**last.norm, "addend": branches[TO_END].norm["y"]}
+    settings = last.settings._replace(scale=shortcuts.scale)
+    return [*layers[:-1], last._replace(norm=sum_of_ends, settings=settings)], branches, arena.size
+
+
 def _place_layers(
-    x_shape: torch.Size, dtype: torch.dtype, masked: bool, sizes: Sizes, options: tuple[Options, ...]
-) -> tuple[list[_Layer], int]:
-    arena, layers, x = Memory(ARENA, dtype.itemsize), list[_Layer](), (X, 0)
+    arena: Memory,
+    x: tuple[int, int],
+    x_shape: torch.Size,
+    masked: bool,
+    sizes: Sizes,
+    options: tuple[Options, ...],
+) -> list[_Layer]:
+    layers = list[_Layer]()
     batch, time, features = x_shape
     for i, ((shape, biased), option) in enumerate(zip(sizes, options, strict=True)):
         sequences = option.return_sequences
@@ -133,13 +184,41 @@ def _place_layers(
         norm = {"x": levels, "mean": (statistics, 0), "variance": (statistics + 1, 0), "y": y}
         if masked and sequences:
             norm["mask"] = (MASK, 0)
-        layers.append(_Layer(layout, option, (*steps, order, width), x, levels, fields, norm))
+        layers.append(_Layer(layout, option, (*steps, order, width), x, levels, fields, option.norm, norm))
         x, features = y, order * width
-    return layers, arena.size
+    return layers
 
 
-def _forward_program(layers: list[_Layer], dtype: torch.dtype) -> Program:
+def _place_branches(
+    arena: Memory,
+    start: tuple[int, int],
+    x_shape: torch.Size,
+    end_shape: tuple[int, ...],
+    masked: bool,
+    settings: Settings,
+    depth: int,
+) -> list[_Branch]:
+    """The three normalised branches; the first sum is at `start`, the second is made by the last layer."""
+    entering, around = arena.take(math.prod(x_shape)), arena.take(math.prod(end_shape))
+    alone = settings._replace(scale=1.0)
+    branches = []
+    for number, (shape, y, own) in enumerate(
+        ((x_shape, entering, alone), (x_shape, start, settings), (end_shape, around, alone))
+    ):
+        base = PARAMETERS + 4 * depth + number * len(FIELDS)
+        norm = {name: (base + i, 0) for i, name in enumerate(FIELDS)} | {"y": y}
+        if masked and number != TO_END:
+            norm["mask"] = (MASK, 0)
+        if number == TO_START:
+            norm["addend"] = entering
+        branches.append(_Branch(tuple(shape), own, norm))
+    return branches
+
+
+def _forward_program(layers: list[_Layer], branches: list[_Branch], dtype: torch.dtype) -> Program:
     program = Program()
+    for branch in branches:
+        _normalization(program, branch, "forward", branch.norm, dtype)
     for layer in layers:
         record = _recursion(program, layer, layer.fields)
         tasks = layer.layout.plan.tasks
@@ -149,9 +228,15 @@ def _forward_program(layers: list[_Layer], dtype: torch.dtype) -> Program:
     return program
 
 
-def _backward_program(layers: list[_Layer], dtype: torch.dtype) -> tuple[Program, int]:
-    """The program, and how much memory it needs between its steps."""
-    first = PARAMETERS + 4 * len(layers)
+def _backward_program(
+    layers: list[_Layer], branches: list[_Branch], dtype: torch.dtype
+) -> tuple[Program, int]:
+    """The program, and how much memory it needs between its steps.
+
+    Its own bases: scratch, the gradients of what enters and of all parameters of layers; then of each branch
+    the gradients of values, weight and bias.
+    """
+    first = PARAMETERS + 4 * len(layers) + len(FIELDS) * len(branches)
     scratch, dx_base, gradients = Memory(first, dtype.itemsize), first + 1, first + 2
     program, dy = Program(), (Y, 0)
     for i, layer in reversed(list(enumerate(layers))):
@@ -169,7 +254,7 @@ def _backward_program(layers: list[_Layer], dtype: torch.dtype) -> tuple[Program
             dtype,
         )  # fmt: skip
         steps = record[AT["batch"]] * record[AT["length"]]
-        dx = (dx_base, 0) if i == 0 else scratch.take(steps * features)
+        dx = scratch.take(steps * features) if i > 0 or branches else (dx_base, 0)
         place = _recursion(
             program,
             layer,
@@ -189,7 +274,20 @@ def _backward_program(layers: list[_Layer], dtype: torch.dtype) -> tuple[Program
         program.step(_set_code(program, place, "backward", dtype), place, plan.tasks, AT)
         program.step(code("totals", dtype)[2], place, plan.tasks, AT)
         dy = dx
+    _add_branches(program, branches, dy, gradients + 2 * len(layers), dtype)
     return program, scratch.size
+
+
+def _add_branches(
+    program: Program, branches: list[_Branch], dstart: tuple[int, int], base: int, dtype: torch.dtype
+) -> None:
+    """Backward steps of the branches; the factor of a sum is that of both its branches."""
+    for number, branch in enumerate(branches):
+        first = base + 3 * number
+        gradients = {"dx": (first, 0), "dweight": (first + 1, 0), "dbias": (first + 2, 0)}
+        dy = {"dy": (Y, 0) if number == TO_END else dstart}
+        scaled = branch._replace(settings=branches[TO_START].settings)
+        _normalization(program, scaled, "backward", {**branch.norm, **dy, **gradients}, dtype)
 
 
 def _recursion(program: Program, layer: _Layer, fields: dict[str, tuple[int, int]]) -> int:
@@ -207,11 +305,19 @@ def _set_code(program: Program, record: int, name: str, dtype: torch.dtype) -> i
 
 
 def _normalization(
-    program: Program, layer: _Layer, name: str, fields: dict[str, tuple[int, int]], dtype: torch.dtype
+    program: Program,
+    part: _Layer | _Branch,
+    name: str,
+    fields: dict[str, tuple[int, int]],
+    dtype: torch.dtype,
 ) -> None:
-    layout = layout_of(torch.Size(layer.shape), layer.option.norm, "mask" in fields, False, False)
+    scaled = "weight" in fields
+    layout = layout_of(torch.Size(part.shape), part.settings, "mask" in fields, scaled, scaled)
     record = program.record(layout.record)
+    program.keep(layout)
+    unread = ("y", "bias", "addend") if name == "backward" else ()
     for field, place in fields.items():
-        if field != ("y" if name == "backward" else ""):
+        if field not in unread:
             program.link(record + layout.at[field], *place)
+    program.words[record + layout.at["summed"]] = name == "forward" and "addend" in fields
     program.step(address(name, dtype), record, layout.tasks, layout.at)

@@ -34,11 +34,12 @@ class Normalized(NamedTuple):
 
 class Settings(NamedTuple):
     """What is added to variances; where channels are, the last axis or with `inner` values each the last but
-    one; and whether negative results become 0."""
+    one; whether negative results become 0; and a factor for the result."""
 
     eps: float
     inner: int | None = None
     rectified: bool = False
+    scale: float = 1.0
 
 
 def normalize(
@@ -96,7 +97,7 @@ def _composed(
     y = centred * (variance + settings.eps).rsqrt()[:, None]
     y = y if weight is None else y * weight[:, None]
     y = y if bias is None else y + bias[:, None]
-    y = (y.relu() if settings.rectified else y) * counts
+    y = (y.relu() if settings.rectified else y) * (counts * settings.scale)
     return Normalized(y.reshape(x.shape), mean, variance)
 
 
@@ -237,11 +238,11 @@ def layout_of(shape: torch.Size, settings: Settings, masked: bool, weighted: boo
 
     channels, inner, size = _channels(shape, settings), settings.inner or 1, math.prod(shape)
     tasks = max(1, min(channels, size // _WORTH_A_TASK, channels * inner // 32, 16))
-    numbers = array("d", [settings.eps])
+    numbers = array("d", [settings.eps, settings.scale])
     fields = {
         "rows": size // (channels * inner), "channels": channels, "inner": inner, "tasks": tasks,
-        "eps": numbers.buffer_info()[0], "masked": masked, "weighted": weighted, "biased": biased,
-        "rectified": settings.rectified,
+        "eps": numbers.buffer_info()[0], "scale": numbers.buffer_info()[0] + numbers.itemsize,
+        "masked": masked, "weighted": weighted, "biased": biased, "rectified": settings.rectified,
         "scratch_size": 48 * channels * inner,
     }  # fmt: skip
     record = array("q", [int(fields.get(name, 0)) for name in FIELDS])

@@ -18,7 +18,7 @@ from seq2tens._checks import in_func_transform
 from seq2tens.ops._memory import empty
 from seq2tens.ops._operation import is_unobserved
 from seq2tens.ops._stack_plan import Options, Plan, make_plan
-from seq2tens.ops.normalize import normalize
+from seq2tens.ops.normalize import Settings, normalize
 
 __all__ = ["Layer", "Options", "normalized_stack"]
 
@@ -42,18 +42,29 @@ def normalized_stack(
     Every level is normalised with its mean and variance over the batch, which are returned for each layer; no
     gradient flows through them. Steps that do not count must come last; their levels become 0.
     """
-    plan = None
-    dtypes = {x.dtype, *(layer.weight.dtype for layer in layers)}
-    if x.device.type == "cpu" and len(dtypes) == 1 and is_unobserved(x) and not in_func_transform(x):
-        sizes = tuple((layer.weight.shape, layer.bias is not None) for layer in layers)
-        plan = make_plan(x.shape, x.dtype, mask is not None, sizes, tuple(options))
+    plan = plan_of(x, mask, layers, options)
     if plan is None:
-        return _composed(x, mask, layers, options)
+        return composed_stack(x, mask, layers, options)
     y, *found = _Stack.apply(plan, x, mask, *(parameter for layer in layers for parameter in layer))
     return y, list(zip(found[::2], found[1::2], strict=True))
 
 
-def _composed(
+def plan_of(
+    x: Tensor,
+    mask: Tensor | None,
+    layers: Sequence[Layer],
+    options: Sequence[Options],
+    shortcuts: Settings | None = None,
+) -> Plan | None:
+    """The programs for these layers, None where there are none."""
+    dtypes = {x.dtype, *(layer.weight.dtype for layer in layers)}
+    if x.device.type != "cpu" or len(dtypes) > 1 or not is_unobserved(x) or in_func_transform(x):
+        return None
+    sizes = tuple((layer.weight.shape, layer.bias is not None) for layer in layers)
+    return make_plan(x.shape, x.dtype, mask is not None, sizes, tuple(options), shortcuts)
+
+
+def composed_stack(
     x: Tensor, mask: Tensor | None, layers: Sequence[Layer], options: Sequence[Options]
 ) -> tuple[Tensor, Statistics]:
     """The definition, in operations with which torch can do anything."""
@@ -75,7 +86,7 @@ class _Stack(torch.autograd.Function):
         given = [None if t is None else t.contiguous() for t in (x, mask, *parameters)]
         y, arena = x.new_empty(plan.out_shape), empty((plan.kept,), x.dtype)
         statistics = [x.new_empty(size) for size in plan.statistics]
-        plan.forward.run([_address(t) for t in (arena, plan.zeros, y, *given, *statistics)])
+        plan.forward.run(addresses(arena, plan.zeros, y, *given, *statistics))
         ctx.save_for_backward(x, mask, *parameters)
         ctx.plan, ctx.arena, ctx.given, ctx.statistics = plan, arena, given, statistics
         ctx.mark_non_differentiable(*statistics)
@@ -89,13 +100,14 @@ class _Stack(torch.autograd.Function):
         dy, scratch = dy.contiguous(), empty((plan.passing,), x.dtype)
         dx, gradients = x.new_empty(x.shape), [x.new_empty(shape) for shape in plan.parameters]
         tensors = (ctx.arena, plan.zeros, dy, *ctx.given, *ctx.statistics, scratch, dx, *gradients)
-        plan.backward.run([_address(t) for t in tensors])
+        plan.backward.run(addresses(*tensors))
         found = (None if p is None else g for p, g in zip(parameters, gradients, strict=True))
         return None, dx, None, *found
 
 
-def _address(tensor: Tensor | None) -> int:
-    return 0 if tensor is None else tensor.data_ptr()
+def addresses(*tensors: Tensor | None) -> list[int]:
+    """Where tensors are in memory, 0 for none."""
+    return [0 if tensor is None else tensor.data_ptr() for tensor in tensors]
 
 
 def _differentiable(
@@ -104,7 +116,7 @@ def _differentiable(
     inputs = [x, *parameters]
     wanted = [t for t in inputs if t is not None and t.requires_grad]
     pairs: Any = zip(parameters[::2], parameters[1::2], strict=True)
-    y, _ = _composed(x, mask, [Layer(*pair) for pair in pairs], plan.options)
+    y, _ = composed_stack(x, mask, [Layer(*pair) for pair in pairs], plan.options)
     found = iter(torch.autograd.grad(y, wanted, dy, create_graph=True))
     dx, *rest = (next(found) if t is not None and t.requires_grad else None for t in inputs)
     return dx, None, *rest

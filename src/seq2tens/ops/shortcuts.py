@@ -1,0 +1,167 @@
+"""A stack of LS2T layers with a shortcut to its start and one around it, as one operation.
+
+What enters the stack, and what leaves it, is a sum of two normalised branches, times a factor. On short
+sequences most of the time would otherwise pass between the many small parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torch.nn import functional as torch_F
+
+from seq2tens.ops._memory import empty
+from seq2tens.ops._stack_plan import Options, Plan
+from seq2tens.ops.normalize import Each, Settings, normalize, normalize_product
+from seq2tens.ops.stack import Layer, Statistics, addresses, composed_stack, plan_of
+
+__all__ = ["Shortcut", "shortcut_stack"]
+
+Path = Float[Tensor, "batch time channels"]
+Mask = Bool[Tensor, "batch time"]
+
+
+class Shortcut(NamedTuple):
+    """Linear map and normalisation: `matrix` and `shift`, then `weight` and `bias`."""
+
+    matrix: Float[Tensor, "channels features"]
+    shift: Each
+    weight: Each
+    bias: Each
+
+
+class Ends(NamedTuple):
+    """Parameters outside of the stack: of the normalisation of `near`, and of both shortcuts."""
+
+    weight: Each
+    bias: Each
+    start: Shortcut
+    end: Shortcut
+
+
+def shortcut_stack(
+    near: Path,
+    x: Float[Tensor, "batch time in_features"],
+    mask: Mask | None,
+    layers: Sequence[Layer],
+    options: Sequence[Options],
+    ends: Ends,
+    settings: Settings,
+) -> tuple[Float[Tensor, "batch out_features"], Statistics]:
+    """`near`, normalised, and the start shortcut of `x` enter the stack; its last levels and the end shortcut
+    of the mean of `near` over time leave it.
+
+    All statistics are those of the batch; they are returned for each layer, then for `near`, start and end,
+    without a gradient. Steps that do not count come last in `near` and `x`, and are 0.
+    """
+    plan = plan_of(near, mask, layers, options, settings) if x.dtype == near.dtype else None
+    if plan is None:
+        return _composed(near, x, mask, layers, options, ends, settings)
+    parameters = [parameter for layer in layers for parameter in layer]
+    outside = (ends.weight, ends.bias, *ends.start, *ends.end)
+    y, *found = _Shortcuts.apply(plan, near, x, mask, *outside, *parameters)
+    return y, list(zip(found[::2], found[1::2], strict=True))
+
+
+def _composed(
+    near: Tensor,
+    x: Tensor,
+    mask: Tensor | None,
+    layers: Sequence[Layer],
+    options: Sequence[Options],
+    ends: Ends,
+    settings: Settings,
+) -> tuple[Tensor, Statistics]:
+    """The definition, in operations with which torch can do anything."""
+    alone, (weight, bias, start, end) = settings._replace(scale=1.0), ends
+    normal = normalize(near, mask, weight, bias, alone)
+    beside = normalize_product(x, *start[:2], mask, *start[2:], alone)
+    entering = (normal.values + beside.values) * settings.scale
+    levels, statistics = composed_stack(entering, mask, layers, options)
+    around = normalize_product(_mean(near, _shares(near, mask)), *end[:2], None, *end[2:], alone)
+    statistics += [(found.mean, found.variance) for found in (normal, beside, around)]
+    return (levels + around.values) * settings.scale, statistics
+
+
+def _shares(near: Tensor, mask: Tensor | None) -> Float[Tensor, "batch time"]:
+    """What each step counts for in the mean over time."""
+    if mask is None:
+        return near.new_full(near.shape[:2], 1 / near.shape[1])
+    return mask.to(near.dtype) / mask.sum(1, keepdim=True).clamp(min=1)
+
+
+def _mean(near: Tensor, shares: Tensor) -> Float[Tensor, "batch channels"]:
+    return torch.bmm(shares[:, None], near)[:, 0]
+
+
+class _Shortcuts(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, plan: Plan, near: Tensor, x: Tensor, mask: Tensor | None, *parameters: Tensor | None
+    ) -> tuple[Tensor, ...]:
+        given: list[Any] = [None if t is None else t.contiguous() for t in (near, mask, *parameters)]
+        weight, bias, matrix, shift, *start, end_matrix, end_shift, end_weight, end_bias = given[2:12]
+        shares = _shares(near, mask)
+        pooled = _mean(near, shares)
+        beside, around = torch_F.linear(x, matrix), torch_F.linear(pooled, end_matrix)
+        y, arena = near.new_empty(plan.out_shape), empty((plan.kept,), near.dtype)
+        sizes = [*plan.statistics, *(len(t) for t in (weight, weight, matrix, matrix, around.T, around.T))]
+        statistics = [near.new_empty(size) for size in sizes]
+        inner, (mean, variance, *to_start, end_mean, end_variance) = statistics[:-6], statistics[-6:]
+        branches = [
+            given[0], weight, bias, mean, variance,
+            beside, *start, *to_start,
+            around, end_weight, end_bias, end_mean, end_variance,
+        ]  # fmt: skip
+        common = [*given[:2], *given[12:], *inner, *branches]
+        plan.forward.run(addresses(arena, plan.zeros, y, *common))
+        ctx.save_for_backward(near, x, mask, *parameters)
+        ctx.plan, ctx.arena, ctx.common, ctx.products = plan, arena, common, (shares, pooled)
+        statistics[-4], statistics[-2] = to_start[0] + shift, end_mean + end_shift
+        ctx.mark_non_differentiable(*statistics)
+        return y, *statistics
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+        plan, (near, x, mask, *parameters) = ctx.plan, ctx.saved_tensors
+        if torch.is_grad_enabled():  # to be differentiated again, for which there is no kernel
+            return None, *_differentiable(dy, plan, near, x, mask, parameters)
+        matrix, end_matrix, (shares, pooled) = parameters[2], parameters[6], ctx.products
+        dy, scratch = dy.contiguous(), empty((plan.passing,), near.dtype)
+        dlayers = [near.new_empty(shape) for shape in plan.parameters]
+        dnear, dbeside = near.new_empty(near.shape), near.new_empty((*near.shape[:2], len(matrix)))
+        daround, outside = near.new_empty(plan.out_shape), [torch.empty_like(t) for t in parameters[:10]]
+        dweight, dbias, dmatrix, dshift, *dstart, dend_matrix, dend_shift, dend_weight, dend_bias = outside
+        branches = dnear, dweight, dbias, dbeside, *dstart, daround, dend_weight, dend_bias
+        plan.backward.run(
+            addresses(ctx.arena, plan.zeros, dy, *ctx.common, scratch, None, *dlayers, *branches)
+        )
+        torch.mm(dbeside.flatten(0, 1).T, x.reshape(-1, x.shape[2]), out=dmatrix)
+        torch.mm(daround.T, pooled, out=dend_matrix)
+        dnear.addcmul_(shares[..., None], (daround @ end_matrix)[:, None])
+        dx = dbeside @ matrix if ctx.needs_input_grad[2] else None
+        dshift.zero_(), dend_shift.zero_()  # the means take shifts away again
+        found = (None if p is None else g for p, g in zip(parameters[10:], dlayers, strict=True))
+        return None, dnear, dx, None, *outside, *found
+
+
+def _differentiable(
+    dy: Tensor,
+    plan: Plan,
+    near: Tensor,
+    x: Tensor,
+    mask: Tensor | None,
+    parameters: Sequence[Any],
+) -> tuple[Tensor | None, ...]:
+    tensors = [near, x, None, *parameters]
+    wanted = [t for t in tensors if t is not None and t.requires_grad]
+    pairs = zip(parameters[10::2], parameters[11::2], strict=True)
+    ends = Ends(parameters[0], parameters[1], Shortcut(*parameters[2:6]), Shortcut(*parameters[6:10]))
+    assert plan.shortcuts is not None
+    y, _ = _composed(near, x, mask, [Layer(*pair) for pair in pairs], plan.options, ends, plan.shortcuts)
+    found = iter(torch.autograd.grad(y, wanted, dy, create_graph=True))
+    return tuple(next(found) if t is not None and t.requires_grad else None for t in tensors)
