@@ -5,6 +5,10 @@ from jaxtyping import install_import_hook
 with install_import_hook("seq2tens", "beartype.beartype"):
     from seq2tens import algebra, nn
     from seq2tens import functional as F
+    from seq2tens.data import Batch
+    from seq2tens.explaining import explain
+    from seq2tens.models.gpvae import GPVAE, Prior
+    from seq2tens.models.irregular import NETWORKS
 
 import torch
 from jaxtyping import TypeCheckError
@@ -17,7 +21,21 @@ for options in [{}, {"weights": "independent"}, {"decay": "learn"}, {"lift_order
     y, state = layer(x, mask, lengths, return_state=True)
     layer(x, state=state)
 nn.BiLS2T(3, 4, 2)(x, lengths=lengths)
+for network in NETWORKS.values():
+    model = network(3, 1, width=8)
+    model(batch := Batch(x, lengths, torch.rand_like(x) < 0.5, torch.rand(2, 5).cumsum(1), torch.rand(2, 1)))
+    getattr(model, "auxiliary_loss", model)(batch)
+for prior in (Prior("matern12"), Prior("rbf", n_scales=2), Prior("cauchy")):
+    model = GPVAE(3, 2, encoder="bls2t", image_shape=(1, 3, 1), prior=prior, encoder_sizes=(4, 5))
+    known = torch.rand_like(x) < 0.5
+    model.elbo(x, known, lengths, n_samples=2)
+    model.log_likelihood(x, known, x, ~known, lengths)
+    model.reconstruct(x)
+    model.sample(x, n_samples=2)
+    prior.at(torch.rand(5).cumsum(0))
+    GPVAE(3, 2, prior=prior, encoder_sizes=(4,))(torch.randn(2, 40, 3)).value.sum().backward()
 nn.DeepLS2T(3, 4)(x, mask)
+explain(torch.nn.Sequential(nn.DeepLS2T(3, 4, weights="independent"), torch.nn.Linear(8, 2)), x[0])
 F.ls2t(x, torch.randn(2, 3, 4), torch.randn(2, 4), order=2, decay=torch.rand(4), mask=mask)
 for transform in (F.difference, F.time_embedding, F.basepoint, F.lead_lag, F.forward_fill):
     transform(x)

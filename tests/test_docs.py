@@ -13,6 +13,8 @@ DOCS = Path(__file__).parents[1] / "docs"
 PAGES = [
     "classify.md",
     "data.md",
+    "explain.md",
+    "irregular.md",
     "long-sequences.md",
     "random-ls2t.md",
     "streaming.md",
@@ -84,7 +86,17 @@ def test_the_page_of_the_shell_has_every_option():
             re.DOTALL | re.MULTILINE,
         )
     )
-    assert list(sections) == ["fit", "predict", "evaluate", "stream", "info", "reproduce tsc", "report"]
+    assert list(sections) == [
+        "fit",
+        "predict",
+        "evaluate",
+        "explain",
+        "stream",
+        "info",
+        "reproduce tsc",
+        "reproduce mortality",
+        "report",
+    ]
     for verb, section in sections.items():
         shown = set(re.findall(r"^  (--[\w-]+)", done(*verb.split(), "--help"), re.MULTILINE)) - {"--help"}
         assert shown == set(re.findall(r"^\| `(--[\w-]+)", section, re.MULTILINE)), verb

@@ -17,8 +17,10 @@ SOURCE = ROOT / "src" / "seq2tens"
 ROOMS = [
     "cli",
     "experiments",
+    "explaining",
     "estimators",
     "training",
+    "models",
     "data",
     "distributed",
     "nn",

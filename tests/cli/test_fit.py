@@ -130,8 +130,8 @@ REFUSALS = {
     "`--set width` must be at least 1, got 0": ["--set", "width=0"],
     "`--set width` must be of the kind of its default 64, got 'wide'": ["--set", "width=wide"],
     "`--set weights` must be one of 'recursive', 'independent', got 'odd'": ["--set", "weights=odd"],
-    "`--set` must be NAME=VALUE with a name among devices, num_nodes, fcn_width, width, depth, order, "
-    "weights, time_embedding, dropout, spatial_dropout, got 'epochs=3'": ["--set", "epochs=3"],
+    "`--set` must be NAME=VALUE with a name among since_observed, devices, num_nodes, fcn_width, width, "
+    "depth, order, weights, time_embedding, dropout, spatial_dropout, got 'epochs=3'": ["--set", "epochs=3"],
     "a picture's name must end with one of .png, .svg, .pdf, got 'c.bmp'": ["--curves", "c.bmp"],
     "`--curves` must lie in a folder that exists, got no/where.png": ["--curves", "no/where.png"],
     "columns have names in .csv and .parquet files only, not in UnitTest": ["--id-column", "who"],

@@ -111,6 +111,19 @@ def test_what_differs_from_training_is_refused(later, message):
         prepared.transform(later)
 
 
+def test_columns_say_what_each_channel_is():
+    values = [("value", 0), ("value", 1)]
+    assert list(Preparation().fit(one([1.0, 2.0])).columns) == values
+    gappy = one([1.0, NAN], [2.0, 3.0], times=[0.0, 1.0], static=[[5.0, 6.0]])
+    full = Preparation(since_observed=True).fit(gappy)
+    others = [("observed", 0), ("observed", 1), ("since", 0), ("since", 1), ("time", 0)]
+    assert list(full.columns) == [*values, *others, ("static", 0), ("static", 1)]
+    prepared = full.transform(gappy)
+    assert prepared.n_channels == full.n_outputs == len(full.columns)
+    assert prepared.values[:, full.columns.index(("observed", 1))].tolist() == [0, 1]
+    assert Preparation().columns == ()
+
+
 def test_wrong_use():
     with pytest.raises(ValueError, match="`transform` needs `fit` first"):
         Preparation().transform(one([1.0]))

@@ -142,6 +142,15 @@ class TestValidation:
         assert len(losses) < 200
         assert np.argmin(losses) == len(losses) - 3
 
+    def test_statistics_know_nothing_of_it(self):
+        X, y = problem()
+        model = small(epochs=1, validation_fraction=0.25, scaling="channel").fit(X, y)
+        labels = torch.from_numpy(np.searchsorted(model.classes_, y))
+        _, held = model._split(labels, model._seed())
+        altered = [100 * x if i in held.tolist() else x for i, x in enumerate(X)]
+        again = small(epochs=1, validation_fraction=0.25, scaling="channel").fit(altered, y)
+        assert again.preparation_.state() == model.preparation_.state()
+
     def test_a_monitor_of_ones_own_stays(self):
         recipe = Recipe(epochs=2, batch_size=8, monitor="validation_accuracy", mode="max")
         assert small(recipe=recipe, validation_fraction=0.5)._recipe(10).monitor == "validation_accuracy"

@@ -43,6 +43,7 @@ def test_what_is_written(tmp_path):
         {"recipe": Recipe(epochs=1, batch_size=4, schedule=OneCycle()), "epochs": None},
         {"class_weight": {"up": 2.0, "down": 1.0}},
         {"class_weight": None, "scaling": None},
+        {"since_observed": True},
         {"width": np.int64(2), "learning_rate": np.float64(0.1)},
     ],
 )

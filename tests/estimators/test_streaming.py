@@ -57,9 +57,10 @@ def test_is_predict_proba_of_every_prefix(name, change):
     np.testing.assert_allclose(stream.push(x.T, last=True), expected[-1:], **SAME)
 
 
-def test_times_and_static_features():
+@pytest.mark.parametrize("since", [False, True])
+def test_times_and_static_features(since):
     sequences, y = rich()
-    classifier = CLASSIFIERS["fcn-ls2t"](**TRAINED).fit(sequences, y)
+    classifier = CLASSIFIERS["fcn-ls2t"](**TRAINED, since_observed=since).fit(sequences, y)
     for row in (0, 5):
         one = sequences[row]
         stream = classifier.stream(static=one.static[0])
@@ -77,19 +78,24 @@ def test_times_and_static_features():
     cuts=st.lists(st.integers(0, 12), max_size=4),
     seed=st.integers(0, 50),
     scaling=st.sampled_from(["channel", None]),
+    since=st.booleans(),
+    timed=st.booleans(),
 )
-def test_preparation_in_pieces_is_that_of_the_whole(cuts, seed, scaling):
+def test_preparation_in_pieces_is_that_of_the_whole(cuts, seed, scaling, since, timed):
     sequences, _ = rich(seed)
-    preparation = Preparation(scaling).fit(sequences)
+    if not timed:
+        sequences = Sequences(sequences.values, sequences.offsets, static=sequences.static)
+    preparation = Preparation(scaling, since_observed=since).fit(sequences)
     rng = np.random.default_rng(seed)
     values = np.where(rng.random((12, 2)) < 0.5, np.nan, rng.normal(size=(12, 2)))
     times, static = np.cumsum(rng.random(12)), np.array([[np.nan, 2.0]])
-    whole = preparation.transform(Sequences(values, np.array([0, 12]), times, static)).values
+    clocks = times if timed else None
+    whole = preparation.transform(Sequences(values, np.array([0, 12]), clocks, static)).values
     feed = Feed(preparation, static[0])
     past, pieces = feed.begin(), []
     for rows, clock in zip(np.split(values, sorted(cuts)), np.split(times, sorted(cuts)), strict=True):
         if len(rows):
-            piece, past = feed.prepare(rows, clock, past)
+            piece, past = feed.prepare(rows, clock if timed else None, past)
             pieces.append(piece)
     np.testing.assert_array_equal(np.concatenate(pieces), whole)
 
@@ -99,7 +105,11 @@ def fitted():
     return CLASSIFIERS["fcn-ls2t"](**TRAINED).fit(*problem())
 
 
-def test_a_state_goes_on_with_a_loaded_model(fitted, tmp_path):
+@pytest.mark.parametrize("since", [False, True])
+def test_a_state_goes_on_with_a_loaded_model(fitted, tmp_path, since):
+    if since:
+        X, y = problem()
+        fitted = CLASSIFIERS["fcn-ls2t"](**TRAINED, since_observed=True).fit(with_gaps(X), y)
     x = with_gaps(problem(seed=2, longest=20)[0])[0].T
     fitted.save(tmp_path / "model")
     stream = fitted.stream()

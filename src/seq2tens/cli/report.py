@@ -14,7 +14,7 @@ ResultsArgument = Annotated[
     Path,
     typer.Argument(
         metavar="RESULTS",
-        help="A results table such as results/tsc.csv, or the folder of results tables.",
+        help="A results table such as results/tsc.csv or results/mortality.csv, or the folder of both.",
         show_default=False,
     ),
 ]
@@ -42,10 +42,10 @@ Parts = Annotated[
 def report(results: ResultsArgument, out: Out = None, markdown: Markdown = None, parts: Parts = None) -> None:
     """Tell what the finished runs of an experiment say.
 
-    The page sets our accuracies beside the paper's, with spreads, differences, mean ranks, critical
-    differences, the Bayesian signed-rank test, times and memory. What has not been run is shown as such, so
-    that a report can be made at any time. The page needs nothing but itself: it can be mailed, printed and
-    read on a phone. Nothing is trained.
+    The page sets our results beside the paper's, with spreads and differences, times and memory; for the
+    classification experiment also mean ranks, critical differences and the Bayesian signed-rank test. What
+    has not been run is shown as such, so that a report can be made at any time. The page needs nothing but
+    itself: it can be mailed, printed and read on a phone. Nothing is trained.
 
     Examples:
 

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seq2tens.cli import _models
-from seq2tens.cli._shell import INTERRUPTED, UserError, note, refusing
+from seq2tens.cli import _runs
+from seq2tens.cli._runs import OPTIONS, DryRun, Out, Progress, Ray, Scratch, Threads, Workers
+from seq2tens.cli._shell import note, refusing
+from seq2tens.cli.mortality import mortality
 
 if TYPE_CHECKING:  # importing them takes seconds
-    from seq2tens.experiments import Cell, Summary
-
-# Exit code where cells have failed.
-FAILED = 1
-# What the arguments of the library are called in the shell.
-OPTIONS = {
-    name: f"--{name}"
-    for name in ("datasets", "models", "seeds", "recipe", "workers", "threads", "progress", "data")
-} | {"folder": "--data", "address": "--ray"}
+    from seq2tens.experiments import Cell
 
 Datasets = Annotated[
     list[str] | None,
@@ -51,50 +41,12 @@ Recipe = Annotated[
         "--recipe", metavar="paper|fast", help="How networks are trained: as in the paper, or short."
     ),
 ]
-Workers = Annotated[
-    int | None,
-    typer.Option("--workers", metavar="N", help="Cells at a time; they share the threads. [default: 1]"),
-]
-Threads = Annotated[
-    int | None,
-    typer.Option(
-        "--threads",
-        metavar="N",
-        help="Of all workers together; on Ray, of each cell. [default: one for every core; on Ray 1]",
-    ),
-]
-Ray = Annotated[
-    str | None,
-    typer.Option(
-        "--ray",
-        metavar="HOST:PORT|auto",
-        help="Run on this Ray cluster, wherever it has cores. [default: on this machine]",
-        show_default=False,
-    ),
-]
-Out = Annotated[
-    Path, typer.Option("--out", metavar="FILE", help="The table (.csv) that results are added to.")
-]
 Data = Annotated[
     Path | None,
     typer.Option(
         "--data", metavar="DIR", help="Folder with the data sets as tsc/NAME.npz. [default: SEQ2TENS_DATA]"
     ),
 ]
-Scratch = Annotated[
-    Path | None,
-    typer.Option(
-        "--scratch",
-        metavar="DIR",
-        help="Folder for the state of unfinished cells. [default: .seq2tens beside the table]",
-    ),
-]
-Progress = Annotated[
-    str,
-    typer.Option("--progress", metavar="auto|bar|lines|silent", help="What to show meanwhile, on stderr."),
-]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only list what is finished and what would run.")]
-
 reproduce = typer.Typer(
     name="reproduce", no_args_is_help=True, rich_markup_mode=None, context_settings={"max_content_width": 100}
 )
@@ -103,6 +55,9 @@ reproduce = typer.Typer(
 @reproduce.callback()
 def root() -> None:
     """Run the paper's experiments."""
+
+
+reproduce.command()(mortality)
 
 
 @reproduce.command()
@@ -144,15 +99,17 @@ def tsc(
       seq2tens reproduce tsc --recipe paper --models fcn64-ls2t64-3 --workers 4 --data archive
       seq2tens reproduce tsc --ray 10.0.0.5:6379 --threads 4
     """
+    from seq2tens.experiments.tsc import EXPERIMENT
+
     cells = _cells(datasets, models, seeds, recipe, data)
     if dry_run:
-        _list(cells, out)
+        _runs.list_cells(cells, out, EXPERIMENT)
         return
-    _check_places(out, scratch)
-    run = _runner(ray, workers, threads)
-    with _resumable(out), refusing(OSError, ImportError, **OPTIONS):
+    _runs.check_places(out, scratch)
+    run = _runs.runner(ray, workers, threads)
+    with _runs.resumable(out), refusing(OSError, ImportError, **OPTIONS):
         summary = run(cells, out, data=data, scratch=scratch, progress=progress)
-    _report(summary, out)
+    _runs.tell(summary, out)
 
 
 def _cells(
@@ -162,75 +119,8 @@ def _cells(
     from seq2tens.experiments import grid, tsc
 
     with refusing(**OPTIONS):
-        chosen = tsc.choose_datasets(_names(datasets), data)
-        able = tsc.choose_models(_names(models))
+        chosen = tsc.choose_datasets(_runs.names(datasets), data)
+        able = tsc.choose_models(_runs.names(models))
         for reason in (*chosen.left_out, *able.left_out):
             note(reason)
         return grid("tsc", chosen.names, able.names, seeds=seeds, recipe=recipe)
-
-
-def _names(given: list[str] | None) -> list[str] | None:
-    """Names from options that may be repeated, and hold several each."""
-    if not given:
-        return None
-    names = [name.strip() for part in given for name in part.split(",")]
-    return list(dict.fromkeys(filter(None, names)))
-
-
-def _list(cells: Sequence[Cell], out: Path) -> None:
-    from seq2tens.experiments.table import finished
-    from seq2tens.experiments.tsc import EXPERIMENT
-
-    with refusing(OSError):
-        done = finished(out)
-    for cell in cells:
-        typer.echo(f"{'finished' if cell.key in done else 'to run  '}  {cell}")
-    there = sum(cell.key in done for cell in cells)
-    typer.echo(f"{len(cells)} cells, {there} finished, {len(cells) - there} to run")
-    typer.echo(f"{EXPERIMENT.cost}\n{EXPERIMENT.expected}")
-
-
-def _check_places(out: Path, scratch: Path | None) -> None:
-    """Refuse folders that cannot be made, before hours of computing."""
-    if out.is_dir():
-        raise UserError(f"`--out` must be a file, got the folder {out}")
-    _models.check_folder(scratch, "--scratch")
-    for folder, option in ((out.parent, "--out"), (scratch, "--scratch")):
-        if folder is None:
-            continue
-        with refusing(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
-        if not os.access(folder, os.W_OK):
-            raise UserError(f"`{option}` must lie in a folder that can be written to, got {folder}")
-
-
-def _runner(ray: str | None, workers: int | None, threads: int | None) -> Callable[..., Summary]:
-    """Where to run."""
-    from seq2tens.experiments import run, run_on_ray
-
-    if ray is None:
-        return partial(run, workers=1 if workers is None else workers, threads=threads)
-    if workers is not None:
-        raise UserError("`--workers` is for this machine, but with `--ray` the cluster's cores decide")
-    return partial(run_on_ray, address=ray, threads=1 if threads is None else threads)
-
-
-@contextmanager
-def _resumable(out: Path) -> Iterator[None]:
-    """Say what becomes of the work after Ctrl-C."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        note(f"interrupted; what is finished is in {out}, and the same command goes on")
-        raise typer.Exit(INTERRUPTED) from None
-
-
-def _report(summary: Summary, out: Path) -> None:
-    """What is new on stdout, what is not as it should be on stderr."""
-    typer.echo(f"{len(summary.done)} cells added to {out}")
-    if summary.elsewhere:
-        note(f"{len(summary.elsewhere)} cells were left to another run that is at work on them")
-    for cell, reason in summary.failed.items():
-        note(f"{cell} failed: {reason}")
-    if summary.failed:
-        raise typer.Exit(FAILED)

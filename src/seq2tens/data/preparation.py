@@ -8,11 +8,15 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from seq2tens import _checks as check
+from seq2tens.data.elapsed import since_observed, since_start
 from seq2tens.data.filling import forward_fill
 from seq2tens.data.scaler import Scaler
 from seq2tens.data.sequences import Sequences
 
 KEYS = {"scaling", "scaler", "fill", "known", "mask", "clock", "static"}
+# In the state only where there is one: states from before it existed are read as they are.
+SINCE = "since"
+Column = Literal["value", "observed", "since", "time", "static"]
 
 
 class Preparation:
@@ -24,16 +28,23 @@ class Preparation:
     - the values, standardised (see `Scaler`; `scaling` None leaves them as they are), each missing entry
       filled with the channel's last value, or with the mean where there is none before it;
     - if `fit` has seen missing entries: per channel whether the entry was observed, 0 or 1;
+    - with `since_observed`: per channel the time since it was last observed before this step, or, where it
+      was not, since the first step; standardised. Without times every step counts 1;
     - if `fit` has seen times: the time since the sequence's first step, standardised;
     - if `fit` has seen static features: these, standardised and 0 where unknown, at every step.
 
     A channel of which `fit` has seen no entry counts as missing ever after.
     """
 
-    def __init__(self, scaling: Literal["channel", "sequence"] | None = "channel") -> None:
+    def __init__(
+        self, scaling: Literal["channel", "sequence"] | None = "channel", since_observed: bool = False
+    ) -> None:
         check.choice("scaling", scaling, ("channel", "sequence", None))
+        check.choice("since_observed", since_observed, (True, False))
         self.scaling = scaling
+        self.since_observed = since_observed
         self.scaler: Scaler | None = None
+        self.since: Scaler | None = None
         self.clock: Scaler | None = None
         self.static: Scaler | None = None
         self.mask = False
@@ -48,9 +59,18 @@ class Preparation:
     @property
     def n_outputs(self) -> int:
         """Channels of the result."""
-        static = self.static.mean_ if self.static is not None else None
-        extra = (0 if static is None else len(static)) + (self.clock is not None)
-        return self.n_channels * (1 + self.mask) + extra
+        return len(self.columns)
+
+    @property
+    def columns(self) -> tuple[tuple[Column, int], ...]:
+        """What each channel of the result is, and of which channel or static feature (of none: 0)."""
+        kinds: list[Column] = ["value"]
+        kinds += ["observed"] if self.mask else []
+        kinds += ["since"] if self.since_observed else []
+        columns = [(kind, channel) for kind in kinds for channel in range(self.n_channels)]
+        columns += [] if self.clock is None else [("time", 0)]
+        static = None if self.static is None else self.static.mean_
+        return (*columns, *(("static", feature) for feature in range(0 if static is None else len(static))))
 
     def fit(self, sequences: Sequences) -> Preparation:
         """Learn statistics, and which fields there are."""
@@ -59,7 +79,8 @@ class Preparation:
         self.scaler = None if self.scaling is None else Scaler(self.scaling).fit(sequences)
         mean = Scaler().fit(sequences).mean_ if self.scaling is None else None
         self.fill = np.zeros(self.n_channels) if mean is None else mean
-        self.clock = None if sequences.times is None else Scaler().fit(_elapsed(sequences))
+        self.since = Scaler().fit(since_observed(self._masked(sequences))) if self.since_observed else None
+        self.clock = None if sequences.times is None else Scaler().fit(since_start(sequences))
         self.static = None if sequences.static is None else Scaler().fit(_rows(sequences.static))
         return self
 
@@ -70,8 +91,10 @@ class Preparation:
         parts = [forward_fill(values, self.fill).values]
         if self.mask:
             parts.append((~np.isnan(values.values)).astype(np.float32))
+        if self.since is not None:
+            parts.append(self.since.transform(since_observed(self._masked(sequences))).values)
         if self.clock is not None:
-            parts.append(self.clock.transform(_elapsed(sequences)).values)
+            parts.append(self.clock.transform(since_start(sequences)).values)
         if self.static is not None and sequences.static is not None:
             rows = forward_fill(self.static.transform(_rows(sequences.static))).values
             parts.append(np.repeat(rows, sequences.lengths, axis=0))
@@ -101,6 +124,8 @@ class Preparation:
     def state(self) -> dict[str, Any]:
         """What `from_state` needs, as plain numbers and strings (JSON)."""
         scalers = {"scaler": self.scaler, "clock": self.clock, "static": self.static}
+        if self.since is not None:
+            scalers[SINCE] = self.since
         return {
             "scaling": self.scaling,
             "fill": self.fill.tolist(),
@@ -112,31 +137,31 @@ class Preparation:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Preparation:
         """The preparation whose `state()` this is."""
-        check.require(set(state) == KEYS, f"`state` must have the keys {sorted(KEYS)}, got {sorted(state)}")
-        new = cls(state["scaling"])
+        check.require(
+            set(state) - {SINCE} == KEYS, f"`state` must have the keys {sorted(KEYS)}, got {sorted(state)}"
+        )
+        new = cls(state["scaling"], since_observed=SINCE in state)
         new.known, new.fill = np.array(state["known"], dtype=bool), np.array(state["fill"])
         new.mask = state["mask"]
-        for name in ("scaler", "clock", "static"):
-            setattr(new, name, None if state[name] is None else Scaler.from_state(state[name]))
+        for name in ("scaler", SINCE, "clock", "static"):
+            scaler = state.get(name)
+            setattr(new, name, None if scaler is None else Scaler.from_state(scaler))
         return new
 
     def _values(self, sequences: Sequences) -> Sequences:
         """Scaled, in float32, NaN where missing."""
-        values = sequences.values
-        if not self.known.all():
-            values = np.where(self.known, values, np.nan)
-        bare = Sequences(values, sequences.offsets)
+        masked = self._masked(sequences)
+        bare = Sequences(masked.values, sequences.offsets)
         if self.scaler is not None:
             return self.scaler.transform(bare)
-        return Sequences(values.astype(np.float32), sequences.offsets)
+        return Sequences(masked.values.astype(np.float32), sequences.offsets)
 
-
-def _elapsed(sequences: Sequences) -> Sequences:
-    """Time since each sequence's first step, as a channel."""
-    assert sequences.times is not None
-    lengths = sequences.lengths
-    first = np.repeat(sequences.offsets[:-1], lengths)
-    return Sequences((sequences.times - sequences.times[first])[:, None], sequences.offsets)
+    def _masked(self, sequences: Sequences) -> Sequences:
+        """Without the entries of channels that `fit` has not seen."""
+        if self.known.all():
+            return sequences
+        values = np.where(self.known, sequences.values, np.nan)
+        return Sequences(values, sequences.offsets, sequences.times)
 
 
 def _rows(static: Float[np.ndarray, "sequences features"]) -> Sequences:

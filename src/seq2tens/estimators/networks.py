@@ -58,6 +58,8 @@ class NetworkClassifier(SequenceClassifier):
         scaling: standardise each channel with the statistics of the training data (`"channel"`) or of each
             sequence by itself (`"sequence"`), not at all (None), or, with `"auto"`, by sequence where there
             are at most 100 for training, else by channel.
+        since_observed: give the network, for each channel, the time since it was last observed (see
+            `data.Preparation`); for data with gaps.
         validation_fraction: part of the training data, of each class alike, that is not trained on: the
             weights with the lowest loss on it are kept, and early stopping looks at it, if the recipe stops
             early.
@@ -78,6 +80,7 @@ class NetworkClassifier(SequenceClassifier):
     learning_rate: float | None = None
     class_weight: Literal["balanced"] | dict[Any, float] | None = "balanced"
     scaling: Literal["auto", "channel", "sequence"] | None = "auto"
+    since_observed: bool = False
     validation_fraction: float | None = None
     checkpoint: str | Path | Checkpoints | None = None
     progress: Style = "silent"
@@ -93,10 +96,11 @@ class NetworkClassifier(SequenceClassifier):
     def _fit(self, X: Sequences, y: Shaped[np.ndarray, " rows"], sample_weight: Any = None) -> None:
         fabric = make_fabric(self.device, _plain.python(self.devices), _plain.python(self.num_nodes))
         seed = fabric.broadcast(self._seed())
-        self.preparation_ = Preparation(self._scaling(len(X))).fit(X)
         labels = torch.from_numpy(np.searchsorted(self.classes_, y))
-        source = SequenceSource(self.preparation_.transform(X), labels, row_weights(sample_weight, labels))
         kept, held = self._split(labels, seed)
+        preparation = Preparation(self._scaling(len(X)), self.since_observed)
+        self.preparation_ = preparation.fit(X if held is None else X[kept.numpy()])
+        source = SequenceSource(self.preparation_.transform(X), labels, row_weights(sample_weight, labels))
         recipe = self._recipe(len(kept))
         self.network_ = self._network(seed)
         result = training.fit(

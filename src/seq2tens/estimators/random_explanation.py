@@ -149,7 +149,7 @@ def _filter(block: Block, kernel: int, calibration: Calibration, names: list[str
 
 def channel_names(preparation: Preparation) -> list[str]:
     """Names of the channels that a `Preparation` gives, in its order."""
-    numbers = [str(c) for c in range(preparation.n_channels)]
-    names = numbers + ([f"observed {c}" for c in numbers] if preparation.mask else [])
-    names += ["time"] if preparation.clock is not None else []
-    return names + [f"static {k}" for k in range(preparation.n_outputs - len(names))]
+    return [
+        str(number) if kind == "value" else kind if kind == "time" else f"{kind} {number}"
+        for kind, number in preparation.columns
+    ]

@@ -31,6 +31,17 @@ class Past(NamedTuple):
     values: Float[np.ndarray, " channels"]  # the last ones, prepared; before the first step, what stands in
     first: float = np.nan  # time of the first step
     last: float = np.nan  # time of the last step
+    observed: Float[np.ndarray, " channels"] | None = (
+        None  # when each was last observed, if this is asked for
+    )
+
+    def tree(self) -> dict[str, Tree]:
+        """What there is, as tensors and numbers."""
+        return {
+            name: torch.from_numpy(value) if isinstance(value, np.ndarray) else value
+            for name, value in self._asdict().items()
+            if value is not None
+        }
 
 
 class Feed:
@@ -47,7 +58,9 @@ class Feed:
 
     def begin(self) -> Past:
         """Before the first step."""
-        return Past(self.preparation.fill.astype(np.float32))
+        never = np.full(self.preparation.n_channels, -np.inf)
+        observed = never if self.preparation.since_observed else None
+        return Past(self.preparation.fill.astype(np.float32), observed=observed)
 
     def prepare(self, rows: Rows, times: Times, past: Past) -> tuple[Rows, Past]:
         """What the network reads for these rows, and what the next ones need."""
@@ -57,13 +70,33 @@ class Feed:
         filled = _filled(scaled, seen, past.values)
         parts = [filled, seen.astype(np.float32)] if self.preparation.mask else [filled]
         past = past._replace(values=filled[-1])
+        if times is None and past.observed is not None:
+            times = _counted(len(rows), past)
         if times is not None:
-            first = float(times[0]) if np.isnan(past.first) else past.first
-            parts.append(_standardised(times[:, None] - first, self.preparation.clock))
-            past = past._replace(first=first, last=float(times[-1]))
+            past = past._replace(first=float(times[0]) if np.isnan(past.first) else past.first)
+            since, past = self._elapsed(seen, times, past)
+            parts += since
         if self.static is not None:
             parts.append(np.repeat(self.static, len(rows), axis=0))
         return np.concatenate(parts, axis=1), past
+
+    def _elapsed(self, seen: np.ndarray, times: np.ndarray, past: Past) -> tuple[list[Rows], Past]:
+        """The channels that tell the time, and what the next rows need."""
+        parts, observed = [], past.observed
+        if observed is not None:
+            moments = np.concatenate([observed[None], np.where(seen, times[:, None], -np.inf)])
+            latest = np.maximum.accumulate(moments, axis=0)
+            since = times[:, None] - np.maximum(latest[:-1], past.first)
+            parts.append(_standardised(since, self.preparation.since))
+            observed = latest[-1]
+        if self.preparation.clock is not None:
+            parts.append(_standardised(times[:, None] - past.first, self.preparation.clock))
+        return parts, past._replace(last=float(times[-1]), observed=observed)
+
+
+def _counted(steps: int, past: Past) -> Float[np.ndarray, " steps"]:
+    """Times of steps that have none: each counts 1."""
+    return np.arange(steps) + (0.0 if np.isnan(past.last) else past.last + 1)
 
 
 def _standardised(values: np.ndarray, scaler: Scaler | None) -> Float[np.ndarray, "steps channels"]:
@@ -145,12 +178,12 @@ class ClassifierStream:
 
     def state(self) -> dict[str, Tree]:
         """Where the stream stands, as a tree of dicts, tuples, tensors and numbers, of fixed size."""
-        past = {**self._past._asdict(), "values": torch.from_numpy(self._past.values)}
-        return {"network": self._stream.state(), "static": self._static(), **past}
+        return {"network": self._stream.state(), "static": self._static(), **self._past.tree()}
 
     def restore(self, state: dict[str, Tree]) -> None:
         """Go on where another stream of the same model stood."""
-        keys = {"network", "static", *Past._fields}
+        past = self._past.tree()
+        keys = {"network", "static", *past}
         check.require(
             isinstance(state, dict) and set(state) == keys,
             f"`state` must be a dict with the keys {', '.join(sorted(keys))}",
@@ -160,7 +193,7 @@ class ClassifierStream:
             "`state` must come from a stream with the same static features, got that of one with others",
         )
         self._stream.restore(state["network"])
-        self._past = Past(state["values"].numpy(), state["first"], state["last"])
+        self._past = Past(**{n: state[n].numpy() if isinstance(past[n], Tensor) else state[n] for n in past})
 
     def save(self, path: str | Path, notes: dict[str, Any] | None = None) -> None:
         """Write the state to a file, which is replaced only when the new one is whole.

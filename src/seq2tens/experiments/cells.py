@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
+
+from typing_extensions import Self
 
 from seq2tens import _checks as check
 from seq2tens.experiments.models import MODELS
@@ -18,24 +20,20 @@ NO_RECIPE = "-"
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One fit and its test: a data set, a model, a seed and a recipe."""
+class AnyCell:
+    """What cells of all experiments have in common: fields are strings and integers, and make up the key."""
 
     experiment: str
-    dataset: str
-    model: str
-    seed: int
-    recipe: str
 
     def __post_init__(self) -> None:
-        for name in ("experiment", "dataset", "model", "recipe"):
-            value = getattr(self, name)
-            if not isinstance(value, str):
-                raise TypeError(f"`{name}` must be a string, got {type(value).__name__}")
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int):
-            raise TypeError(f"`seed` must be an integer, got {type(self.seed).__name__}")
-        check.require(self.seed >= 0, f"`seed` must be at least 0, got {self.seed}")
-        check.choice("recipe", self.recipe, (*RECIPES, NO_RECIPE))
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.type == "str" and not isinstance(value, str):
+                raise TypeError(f"`{field.name}` must be a string, got {type(value).__name__}")
+            if field.type == "int":
+                if isinstance(value, bool) or not isinstance(value, int):
+                    raise TypeError(f"`{field.name}` must be an integer, got {type(value).__name__}")
+                check.require(value >= 0, f"`{field.name}` must be at least 0, got {value}")
 
     @property
     def key(self) -> str:
@@ -43,18 +41,32 @@ class Cell:
         text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
-    def __str__(self) -> str:
-        recipe = "" if self.recipe == NO_RECIPE else f", {self.recipe}"
-        return f"{self.dataset} {self.model} (seed {self.seed}{recipe})"
-
     def to_dict(self) -> dict[str, Any]:
         """The cell as JSON data."""
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Cell:
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """The cell that `to_dict` wrote; a key that it does not know is an error."""
         return from_fields(cls, data, "cell")
+
+
+@dataclass(frozen=True)
+class Cell(AnyCell):
+    """One fit and its test: a data set, a model, a seed and a recipe."""
+
+    dataset: str
+    model: str
+    seed: int
+    recipe: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check.choice("recipe", self.recipe, (*RECIPES, NO_RECIPE))
+
+    def __str__(self) -> str:
+        recipe = "" if self.recipe == NO_RECIPE else f", {self.recipe}"
+        return f"{self.dataset} {self.model} (seed {self.seed}{recipe})"
 
 
 def grid(

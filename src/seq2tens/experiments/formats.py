@@ -23,8 +23,9 @@ NOT_RUN, NONE = "not run", "–"
 class Cell:
     """What stands in a place of a table.
 
-    `value` is the number behind the text, by which rows are sorted; `published` is the one to compare with.
-    Both it and the difference are shown with `digits`; a difference of more than `far` is marked.
+    `value` is the number behind the text, by which rows are sorted; `published` is the one to compare with,
+    with a `published_spread` where that is told. These and the difference are shown with `digits`; a
+    difference of more than `far` is marked.
     """
 
     text: str
@@ -32,6 +33,7 @@ class Cell:
     published: float | None = None
     digits: int = 3
     far: float = float("inf")
+    published_spread: float | None = None
 
     @property
     def change(self) -> float | None:
@@ -54,6 +56,12 @@ class Cell:
     def published_text(self) -> str:
         """The published number, empty if there is none."""
         return "" if self.published is None else f"{self.published:.{self.digits}f}"
+
+    @property
+    def published_label(self) -> str:
+        """The published number with its spread, for people."""
+        spread = self.published_spread
+        return self.published_text + ("" if spread is None else f" ± {spread:.{self.digits}f}")
 
     @property
     def change_text(self) -> str:
@@ -142,7 +150,7 @@ def _escape_bar(text: str) -> str:
 def _markdown(cell: Cell) -> str:
     if cell.value is None and cell.published is None:
         return _escape_bar(cell.text)
-    beside = ", ".join(filter(None, [cell.published_text, cell.change_text]))
+    beside = ", ".join(filter(None, [cell.published_label, cell.change_text]))
     text = cell.text + (f"<br>paper {beside}" if beside else "")
     return text.replace(" ", NO_BREAK)
 
@@ -162,4 +170,4 @@ def _flat(triples: Sequence[tuple[str, str, str]], compared: Sequence[bool]) -> 
 
 def _latex(cell: Cell) -> str:
     text = cell.text.translate(_LATEX)
-    return f"{text} ({cell.published_text})" if cell.published_text else text
+    return f"{text} ({cell.published_label.translate(_LATEX)})" if cell.published_text else text

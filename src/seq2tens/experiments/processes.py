@@ -11,12 +11,14 @@ import subprocess
 import sys
 import tempfile
 import threading
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from seq2tens.experiments.cells import Cell
-from seq2tens.experiments.table import Row
+from seq2tens.experiments import experiment
+from seq2tens.experiments.cells import AnyCell
+from seq2tens.experiments.rows import AnyRow
 
 # Exit code of a worker where another process is at work on the cell.
 TAKEN = 75
@@ -30,14 +32,16 @@ GRACE_SECONDS = 10.0
 class Request:
     """A cell, and what it needs to be run on some machine.
 
-    `patience` is how many seconds to wait for another process that is at work on the cell.
+    `patience` is how many seconds to wait for another process that is at work on the cell, `options` are
+    further arguments of the experiment's `measure`.
     """
 
-    cell: Cell
+    cell: AnyCell
     threads: int
     data: str | None
     scratch: str
     patience: float = 0.0
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:
@@ -67,15 +71,16 @@ class Request:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Request:
         """The request that `to_dict` wrote."""
-        return cls(**{**data, "cell": Cell.from_dict(data["cell"])})
+        cell = experiment.find(data["cell"]["experiment"]).cell
+        return cls(**{**data, "cell": cell.from_dict(data["cell"])})
 
 
 @dataclass(frozen=True)
 class Outcome:
     """How it went: a row, or the reason why there is none; neither where another process is at work on it."""
 
-    cell: Cell
-    row: Row | None = None
+    cell: AnyCell
+    row: AnyRow | None = None
     reason: str | None = None
 
 
@@ -150,7 +155,8 @@ def _outcome(request: Request, code: int, answer: Path) -> Outcome:
     if code == TAKEN:
         return Outcome(request.cell)
     if code == 0 and answer.exists():
-        return Outcome(request.cell, Row(**json.loads(answer.read_text())))
+        row = experiment.find(request.cell.experiment).table.row
+        return Outcome(request.cell, row(**json.loads(answer.read_text())))
     return Outcome(request.cell, reason=_reason(request, code))
 
 

@@ -84,6 +84,5 @@ def make_progress(style: Style, total: int, console: Console | None = None) -> P
 def describe(outcome: Outcome) -> str:
     """How it went, in a few words."""
     if outcome.row is not None:
-        seconds = outcome.row.fit_seconds + outcome.row.predict_seconds
-        return f"accuracy {outcome.row.accuracy:.4f}, {seconds:.1f} s"
+        return outcome.row.told
     return "left to another run" if outcome.reason is None else f"failed, {outcome.reason}"

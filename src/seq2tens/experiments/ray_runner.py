@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from seq2tens import _checks as check
-from seq2tens.experiments.cells import Cell
+from seq2tens.experiments.cells import AnyCell
 from seq2tens.experiments.processes import Outcome, Processes, Request
 from seq2tens.experiments.progress import Style
 from seq2tens.experiments.runner import Summary, collect, prepare
@@ -28,7 +28,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 def run_on_ray(
-    cells: Sequence[Cell],
+    cells: Sequence[AnyCell],
     results: str | Path,
     address: str,
     *,
@@ -36,6 +36,7 @@ def run_on_ray(
     data: str | Path | None = None,
     scratch: str | Path | None = None,
     progress: Style = "auto",
+    **options: Any,
 ) -> Summary:
     """Run every cell that is not in the table yet, each as a task of a Ray cluster.
 
@@ -51,8 +52,9 @@ def run_on_ray(
         scratch: folder for what is needed meanwhile, made on every machine; by default `.seq2tens` beside the
             table. Where machines share it, a cell that is given to another goes on from where it was.
         progress: `"auto"`, `"bar"`, `"lines"` or `"silent"`.
+        options: further arguments of the experiment, as for `run`.
     """
-    requests = prepare(cells, results, threads=threads, data=data, scratch=scratch)
+    requests = prepare(cells, results, threads=threads, data=data, scratch=scratch, **options)
     ray = _connect(address)
     try:
         _check_cores(ray, threads)

@@ -6,29 +6,33 @@ import csv
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import seq2tens
 from seq2tens._checks import require
-from seq2tens.experiments import report_page, table, tsc_report
+from seq2tens.experiments import mortality_report, mortality_table, report_page, table, tsc_report
 from seq2tens.experiments.drawing import svg
 from seq2tens.experiments.formats import Table
+from seq2tens.experiments.rows import AnyRow, RowTable
 from seq2tens.experiments.sections import Block, Picture, Section
-from seq2tens.experiments.table import Row
 
 START, END = "<!-- results -->", "<!-- end of results -->"
 
 
 @dataclass(frozen=True)
 class Kind:
-    """How the results of an experiment are read and told."""
+    """How the results of an experiment are read and told; `options` are those that its section has."""
 
-    columns: tuple[str, ...]
-    read: Callable[[Path], list[Row]]
+    table: RowTable[Any]
     section: Callable[..., Section]
+    options: tuple[str, ...] = ()
 
 
 # By the name of the experiment, which is that of its results table too.
-KINDS = {"tsc": Kind(table.COLUMNS, table.read, tsc_report.section)}
+KINDS = {
+    "tsc": Kind(table.TABLE, tsc_report.section, ("samples",)),
+    "mortality": Kind(mortality_table.TABLE, mortality_report.section),
+}
 
 
 @dataclass(frozen=True)
@@ -37,11 +41,11 @@ class Source:
 
     path: Path
     kind: Kind
-    rows: Sequence[Row]
+    rows: Sequence[AnyRow]
 
 
 def read(path: str | Path) -> list[Source]:
-    """The results in a table, or in the tables of a folder (`tsc.csv`).
+    """The results in a table, or in the tables of a folder (`tsc.csv`, `mortality.csv`).
 
     A table of another name is known by its columns. A table without a finished cell is an error.
     """
@@ -56,7 +60,7 @@ def read(path: str | Path) -> list[Source]:
 
 def _read(path: Path) -> Source:
     kind = KINDS.get(path.stem) or _kind_by_columns(path)
-    rows = kind.read(path)
+    rows = kind.table.read(path)
     require(bool(rows), f"{path} must hold at least one finished cell, got none")
     return Source(path, kind, rows)
 
@@ -64,7 +68,7 @@ def _read(path: Path) -> Source:
 def _kind_by_columns(path: Path) -> Kind:
     with path.open(encoding="utf-8", newline="") as file:
         header = tuple(next(csv.reader(file), []))
-    fitting = [kind for kind in KINDS.values() if kind.columns == header]
+    fitting = [kind for kind in KINDS.values() if kind.table.columns == header]
     require(
         len(fitting) == 1,
         f"{path} must be named after an experiment ({', '.join(KINDS)}) or have the columns of its table, "
@@ -75,7 +79,12 @@ def _kind_by_columns(path: Path) -> Kind:
 
 def sections(sources: Sequence[Source], **options: int) -> list[Section]:
     """What there is to tell; `options` are those of the sections, such as `samples`."""
-    return [source.kind.section(source.rows, **options) for source in sources]
+    return [
+        source.kind.section(
+            source.rows, **{name: options[name] for name in source.kind.options if name in options}
+        )
+        for source in sources
+    ]
 
 
 def page(sections: Sequence[Section], sources: Sequence[Source], command: str) -> str:

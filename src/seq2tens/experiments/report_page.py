@@ -129,7 +129,7 @@ def _number(text: str) -> str:
 def _beside(cell: Cell) -> str:
     if cell.published is None:
         return ""
-    return f'<span class="paper">paper {cell.published_text}{_change(cell)}</span>'
+    return f'<span class="paper">paper {cell.published_label}{_change(cell)}</span>'
 
 
 def _change(cell: Cell) -> str:

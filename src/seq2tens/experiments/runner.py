@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from seq2tens import _checks as check
-from seq2tens.experiments import table
-from seq2tens.experiments.cells import Cell
+from seq2tens.experiments import experiment
+from seq2tens.experiments.cells import AnyCell
 from seq2tens.experiments.processes import Outcome, Processes, Request
 from seq2tens.experiments.progress import Style, make_progress
 
@@ -22,13 +23,17 @@ class Summary:
     `elsewhere` are cells that another process was at work on, or had finished meanwhile.
     """
 
-    done: list[Cell] = field(default_factory=list)
-    failed: dict[Cell, str] = field(default_factory=dict)
-    elsewhere: list[Cell] = field(default_factory=list)
+    done: list[AnyCell] = field(default_factory=list)
+    failed: dict[AnyCell, str] = field(default_factory=dict)
+    elsewhere: list[AnyCell] = field(default_factory=list)
+
+    def __add__(self, other: Summary) -> Summary:
+        """Both of two runs."""
+        return Summary(self.done + other.done, self.failed | other.failed, self.elsewhere + other.elsewhere)
 
 
 def run(
-    cells: Sequence[Cell],
+    cells: Sequence[AnyCell],
     results: str | Path,
     *,
     workers: int = 1,
@@ -36,6 +41,7 @@ def run(
     data: str | Path | None = None,
     scratch: str | Path | None = None,
     progress: Style = "auto",
+    **options: Any,
 ) -> Summary:
     """Run every cell that is not in the table yet, each in a process of its own.
 
@@ -50,12 +56,13 @@ def run(
         scratch: folder for what is needed meanwhile, such as the state of a training, from which the next run
             goes on; by default `.seq2tens` beside the table.
         progress: `"auto"`, `"bar"`, `"lines"` or `"silent"`.
+        options: further arguments of the experiment, such as `skip_bad` of the mortality experiment.
     """
     check.positive_int("workers", workers)
     threads = cores() if threads is None else threads
     check.positive_int("threads", threads)
     share = max(1, threads // workers)
-    requests = prepare(cells, results, threads=share, data=data, scratch=scratch)
+    requests = prepare(cells, results, threads=share, data=data, scratch=scratch, **options)
     return collect(_outcomes(requests, results, workers), requests, results, progress)
 
 
@@ -65,24 +72,36 @@ def cores() -> int:
 
 
 def prepare(
-    cells: Sequence[Cell],
+    cells: Sequence[AnyCell],
     results: str | Path,
     *,
     threads: int,
     data: str | Path | None = None,
     scratch: str | Path | None = None,
+    **options: Any,
 ) -> list[Request]:
     """What is still to be run."""
     check.positive_int("threads", threads)
     folder = Path(results).parent / ".seq2tens" if scratch is None else Path(scratch)
     data = os.environ.get("SEQ2TENS_DATA") if data is None else data
     source = None if data is None else str(Path(data).resolve())
-    done = table.finished(results)
+    done = finished(cells, results)
     return [
-        Request(cell, threads, source, str(folder.resolve()))
+        Request(cell, threads, source, str(folder.resolve()), options=options)
         for cell in dict.fromkeys(cells)
         if cell.key not in done
     ]
+
+
+def finished(cells: Sequence[AnyCell], results: str | Path) -> set[str]:
+    """Keys of the finished cells in a table, which belongs to the experiment of these cells."""
+    return {key for name in _experiments(cells) for key in experiment.find(name).table.finished(results)}
+
+
+def _experiments(cells: Sequence[AnyCell]) -> list[str]:
+    names = sorted({cell.experiment for cell in cells})
+    check.require(len(names) < 2, f"`cells` must be of one experiment, got {', '.join(names)}")
+    return names
 
 
 def collect(
@@ -93,7 +112,7 @@ def collect(
     with make_progress(progress, len(requests)) as display:
         for outcome in outcomes:
             if outcome.row is not None:
-                table.append(results, outcome.row)
+                experiment.find(outcome.cell.experiment).table.append(results, outcome.row)
                 by_cell[outcome.cell].clean()
                 summary.done.append(outcome.cell)
             elif outcome.reason is not None:
@@ -110,7 +129,7 @@ def _outcomes(requests: Iterable[Request], results: str | Path, workers: int) ->
 
     def run_one(request: Request) -> Outcome:
         # Another run may have been quicker.
-        if request.cell.key in table.finished(results):
+        if request.cell.key in finished([request.cell], results):
             return Outcome(request.cell)
         return processes.run(request)
 

@@ -17,7 +17,7 @@ from seq2tens.experiments import provenance
 from seq2tens.experiments.cells import Cell
 from seq2tens.experiments.experiment import Experiment
 from seq2tens.experiments.models import MODELS, Model
-from seq2tens.experiments.table import Row
+from seq2tens.experiments.table import TABLE, Row
 from seq2tens.training import Checkpoints
 
 EXPERIMENT = Experiment(
@@ -52,6 +52,8 @@ EXPERIMENT = Experiment(
         "Mean accuracy over the sixteen data sets, as published: LS2T64³ 0.947, FCN64-LS2T64³ 0.968, "
         "FCN128-LS2T64³ 0.970, FCN128 0.966, ResNet 0.965."
     ),
+    cell=Cell,
+    table=TABLE,
 )
 
 

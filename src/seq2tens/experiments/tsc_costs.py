@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seq2tens.experiments.formats import NONE, NOT_RUN, Cell, Table, count
+from seq2tens.experiments.rows import AnyRow
 from seq2tens.experiments.summary import Outcome, Results, label, mean_of
-from seq2tens.experiments.table import Row
 from seq2tens.experiments.tsc_tables import accuracy_cell
 
 COSTS = ("fit, s", "predict, s", "epochs", "parameters", "peak MiB")
@@ -82,7 +82,7 @@ def _both_seconds(outcome: Outcome | None) -> Cell:
     return Cell(f"{fit:.1f} + {predict:.1f}", fit + predict)
 
 
-def provenance(rows: Sequence[Row]) -> Table:
+def provenance(rows: Sequence[AnyRow]) -> Table:
     """Which code and libraries the results come from."""
     groups = dict.fromkeys((row.commit, row.versions) for row in rows)
     lines = []

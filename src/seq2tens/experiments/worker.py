@@ -6,7 +6,6 @@ that nobody waits for would only be in the way of the next run.
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import signal
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from seq2tens.experiments.experiment import module
 from seq2tens.experiments.processes import TAKEN, Request
 
 
@@ -37,8 +37,10 @@ def _answer(request: Request, answer: Path) -> None:
     import torch
 
     torch.set_num_threads(request.threads)
-    experiment = importlib.import_module(f"seq2tens.experiments.{request.cell.experiment}")
-    row = experiment.measure(request.cell, request.threads, data=request.data, checkpoint=request.folder)
+    measure = module(request.cell.experiment).measure
+    row = measure(
+        request.cell, request.threads, data=request.data, checkpoint=request.folder, **request.options
+    )
     answer.write_text(json.dumps(asdict(row)))
 
 

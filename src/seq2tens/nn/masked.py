@@ -257,7 +257,7 @@ def follow_together(norms: Sequence[MaskedBatchNorm], statistics: Sequence[tuple
     torch._foreach_lerp_(running, found, norms[0].momentum)
 
 
-def _with_clock(x: Path, clock: Tensor | None) -> Path:
+def _with_clock(x: Path, clock: Tensor | None) -> Tensor:
     return x if clock is None else torch.cat([clock.to(x.dtype), x], dim=2)
 
 

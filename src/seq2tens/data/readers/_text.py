@@ -15,10 +15,15 @@ MISSING = ("?", "NA", "na")
 class ReadError(ValueError):
     """A file that is not what its format asks for; the message names file, line and reason."""
 
+    line: int | None = None
+    reason: str = ""
+
 
 def malformed(path: Path, reason: str, line: int | None = None) -> ReadError:
     """The error to raise for a file, and a line of it where there are lines."""
-    return ReadError(f"{path}: {reason}" if line is None else f"{path}, line {line}: {reason}")
+    error = ReadError(f"{path}: {reason}" if line is None else f"{path}, line {line}: {reason}")
+    error.line, error.reason = line, reason
+    return error
 
 
 @contextmanager

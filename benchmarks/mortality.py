@@ -1,0 +1,92 @@
+"""Where the time of the mortality experiment goes: an epoch of FCN-LS2T and FCN with the published settings.
+
+Seconds are those of the processor, on one thread, so that other work on the machine counts little.
+
+SEQ2TENS_DATA=/path/to/data python -m benchmarks.mortality
+"""
+
+from __future__ import annotations
+
+import time
+
+import torch
+from lightning_fabric import Fabric
+from torch.profiler import ProfilerActivity, profile
+
+from seq2tens.data import physionet2012
+from seq2tens.data.physionet2012 import Stays
+from seq2tens.experiments import mortality
+from seq2tens.experiments.mortality_inputs import Complete
+from seq2tens.experiments.mortality_models import MODELS, TRAINING
+from seq2tens.training.randomness import initial, order
+from seq2tens.training.run import make_optimizer
+from seq2tens.training.sampling import Sampler
+from seq2tens.training.validation import validate
+
+# Training steps that are timed, of those of an epoch.
+STEPS = {"fcn-ls2t": 10, "fcn": 60}
+# What operations are for, by how their names begin; the first that fits counts.
+KINDS = {
+    "LS2T": ("_Unobserved", "_Observed", "_Stack", "_LS2T"),
+    "normalisation": ("_Normalize", "_Merge"),
+    "products (convolutions, heads)": ("aten::mm", "aten::addmm", "aten::bmm"),
+    "optimiser": ("aten::_fused_adam", "Optimizer."),
+}
+REST = "copies, sums, dropout and the rest"
+
+
+def shares(found: profile) -> dict[str, float]:
+    """Parts of the time of all operations."""
+    seconds = dict.fromkeys([*KINDS, REST], 0.0)
+    for event in found.key_averages():
+        kinds = [kind for kind, names in KINDS.items() if event.key.startswith(names)]
+        seconds[kinds[0] if kinds else REST] += event.self_cpu_time_total
+    total = sum(seconds.values())
+    return {kind: part / total for kind, part in seconds.items()}
+
+
+def epoch(name: str, inputs: Complete, stays: Stays) -> tuple[float, float, dict[str, float]]:
+    """Seconds of training and of validation, and what the steps of training consist of."""
+    settings = MODELS[name].resolve("published")
+    with initial(0):
+        network = MODELS[name].make(
+            **inputs.sizes, **{key: value for key, value in settings.items() if key not in TRAINING}
+        )
+    recipe, train = mortality.recipe(settings, 1), inputs.source(stays.train)
+    optimizer, sampler = make_optimizer(network, recipe, fused=True), Sampler(recipe, train)
+    batches = iter(sampler.epoch(order(0, 1)))
+
+    def step() -> None:
+        inputs.loss(network, train.batch(next(batches)))[0].backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    network.train()
+    for _ in range(3):  # what is compiled or allocated once
+        step()
+    begin = time.process_time()
+    for _ in range(STEPS[name]):
+        step()
+    training = (time.process_time() - begin) / STEPS[name] * sampler.n_batches
+    with profile(activities=[ProfilerActivity.CPU]) as found:
+        for _ in range(STEPS[name] // 2):
+            step()
+    begin = time.process_time()
+    validate(network, inputs.loss, inputs.source(stays.validation), mortality.METRICS, Fabric(devices=1), 1)
+    return training, time.process_time() - begin, shares(found)
+
+
+def main() -> None:
+    """Print the times."""
+    torch.set_num_threads(1)
+    stays = physionet2012.load()
+    inputs = Complete(stays)
+    for name in STEPS:
+        training, validation, parts = epoch(name, inputs, stays)
+        print(f"{MODELS[name].label}: training {training:.1f} s, validation {validation:.1f} s per epoch")
+        for kind, part in parts.items():
+            print(f"  {part:6.1%}  {kind}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""`seq2tens explain`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seq2tens.cli import _data, _models
+from seq2tens.cli._shell import UserError, refusing
+
+if TYPE_CHECKING:  # importing them takes seconds
+    from seq2tens.data import Labelled
+    from seq2tens.explaining import Explanation, VariableAt
+
+Id = Annotated[
+    str,
+    typer.Option(
+        "--id", metavar="ID", help="The sequence: its id, or its number from 0.", show_default=False
+    ),
+]
+Out = Annotated[
+    Path, typer.Option("--out", metavar="DIR", help="Where to write table and picture.", show_default=False)
+]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target", metavar="CLASS", help="The class. [default: the second of two, else the predicted one]"
+    ),
+]
+Unit = Annotated[str, typer.Option("--unit", metavar="TEXT", help="What the axis of time is called.")]
+# Lines of each list that is printed.
+SHOWN = 5
+
+
+def explain(
+    folder: _models.FolderArgument,
+    data: _data.DataArgument,
+    key: Id,
+    out: Out,
+    target: Target = None,
+    unit: Unit = "time",
+    split: _data.SplitOption = None,
+    id_column: _data.IdOption = None,
+    time_column: _data.TimeOption = None,
+    label_column: _data.LabelOption = None,
+    channel_columns: _data.ChannelsOption = None,
+) -> None:
+    """Tell what carried a saved network's prediction for one sequence.
+
+    Which variables at which times, and which ordered pairs of times, moved the class's logit (against the
+    mean of the others) from that of a baseline, in which every variable is at its mean in training. Writes
+    explanation.csv, every contribution, and explanation.png; prints the largest. Ids are those of a long
+    table, else 0, 1, … Data with two halves: the test half.
+
+    Example:
+
+    \b
+      seq2tens explain model stays.csv --id 132539 --out why --unit hours
+    """
+    _models.check_folder(out, "--out")
+    reading = _data.Reading(split, id_column, time_column, label_column, channel_columns)
+    classifier, found = _models.load_with_data(folder, data, reading, label_optional=True)
+    chosen = found[_row(found, key, data)]
+    from seq2tens.explaining import explain as explain_sequence
+
+    with refusing(TypeError, x="DATA", target="--target", model="DIR"):
+        explanation = explain_sequence(
+            classifier,
+            chosen.sequences,
+            target=_class(target, classifier.classes_.tolist()),
+            names=found.channels,
+        )
+    with refusing(OSError):
+        out.mkdir(parents=True, exist_ok=True)
+        explanation.to_csv(out / "explanation.csv")
+        explanation.plot(out / "explanation.png", unit=unit)
+    _print(explanation)
+    typer.echo(f"saved explanation.csv and explanation.png in {out}")
+
+
+def _row(found: Labelled, key: str, data: str) -> int:
+    """The number of the sequence with this id."""
+    ids = list(map(str, range(len(found)) if found.ids is None else found.ids.tolist()))
+    if key not in ids:
+        some = ", ".join(ids[:3]) + (", …" if len(ids) > 3 else "")
+        raise UserError(f"`--id` must be one of the {len(ids)} ids of {data} ({some}), got {key!r}")
+    return ids.index(key)
+
+
+def _class(target: str | None, classes: list[Any]) -> Any:
+    """The class of this name, with its own type; one that is not there is for the library to refuse."""
+    return {str(name): name for name in classes}.get(str(target), target)
+
+
+def _described(at: VariableAt) -> str:
+    if at.value != at.value:
+        return f"{at.variable} at {at.time:g}, not measured so far"
+    how = "measured" if at.measured else "carried forward"
+    return f"{at.variable} = {at.value:g} at {at.time:g}, {how}"
+
+
+def _print(explanation: Explanation) -> None:
+    typer.echo(f"class      {explanation.target}")
+    typer.echo(f"output     {explanation.output:.4f}")
+    typer.echo(f"baseline   {explanation.baseline_output:.4f}")
+    typer.echo("variables")
+    for name, total in list(explanation.totals.items())[:SHOWN]:
+        typer.echo(f"  {total:+.4f}  {name}")
+    typer.echo("variables at times")
+    for at in explanation.top_variables(SHOWN):
+        typer.echo(f"  {at.contribution:+.4f}  {_described(at)}")
+    pairs = explanation.top_pairs(SHOWN)
+    typer.echo("pairs of times" if pairs else "no pairs of times: there is one step")
+    for pair in pairs:
+        typer.echo(f"  {pair.contribution:+.4f}  {pair.first:g} before {pair.second:g}")

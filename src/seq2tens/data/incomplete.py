@@ -1,0 +1,150 @@
+"""Arrays with entries that were not observed, and what is known of those entries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Shaped
+
+from seq2tens._checks import require
+from seq2tens.data import _packed
+from seq2tens.data.sequences import Rows
+
+
+@dataclass(frozen=True, eq=False)
+class Incomplete:
+    """Sequences of one length of which some entries are hidden or were never measured.
+
+    Attributes:
+        truth: all that is known, float32; NaN where nothing is. For scores, never for a model.
+        observed: what a model may see.
+        labels: one per sequence, or None.
+        ids: names of the sequences, or None.
+        channels: names of the channels, or None.
+        image: `(height, width, colours)` where the channels of a step are the pixels of a picture in this
+            order.
+    """
+
+    truth: Float[np.ndarray, "n time channels"]
+    observed: Bool[np.ndarray, "n time channels"]
+    labels: Shaped[np.ndarray, " n"] | None = None
+    ids: Shaped[np.ndarray, " n"] | None = None
+    channels: tuple[str, ...] | None = None
+    image: tuple[int, int, int] | None = None
+
+    def __post_init__(self) -> None:
+        truth = _cube("truth", self.truth).astype(np.float32, copy=False)
+        object.__setattr__(self, "truth", truth)
+        self._check_observed()
+        _check_finite("truth", truth)
+        self._check_names()
+
+    @classmethod
+    def from_array(cls, X: Any, truth: Any = None, **described: Any) -> Incomplete:
+        """From an array with NaN where nothing was observed.
+
+        Args:
+            X: shape (n, time, channels).
+            truth: the same with more entries known, such as those that `held_out` has hidden from `X`
+                (default: `X`).
+            described: `labels`, `ids`, `channels`, `image`.
+        """
+        X = _cube("X", X)
+        return cls(X if truth is None else truth, ~np.isnan(X), **described)
+
+    def __len__(self) -> int:
+        return len(self.truth)
+
+    def __getitem__(self, rows: Rows) -> Incomplete:
+        index = _packed.row_numbers(rows, len(self))
+        labels, ids = (None if array is None else array[index] for array in (self.labels, self.ids))
+        return Incomplete(self.truth[index], self.observed[index], labels, ids, self.channels, self.image)
+
+    @property
+    def values(self) -> Float[np.ndarray, "n time channels"]:
+        """What was observed, and 0 in all other entries."""
+        return np.where(self.observed, self.truth, np.float32(0))
+
+    @property
+    def with_nan(self) -> Float[np.ndarray, "n time channels"]:
+        """What was observed, and NaN in all other entries."""
+        return np.where(self.observed, self.truth, np.float32(np.nan))
+
+    @property
+    def hidden(self) -> Bool[np.ndarray, "n time channels"]:
+        """The entries to score an imputation on: known, but not observed."""
+        return ~self.observed & ~np.isnan(self.truth)
+
+    def _check_observed(self) -> None:
+        observed = np.asarray(self.observed)
+        if observed.dtype != bool:
+            raise TypeError(f"`observed` must be boolean (True where a model may see), got {observed.dtype}")
+        require(
+            observed.shape == self.truth.shape,
+            f"`observed` must have the shape of `truth` {self.truth.shape}, got {observed.shape}",
+        )
+        unknown = np.argwhere(observed & np.isnan(self.truth))
+        require(
+            len(unknown) == 0,
+            f"`truth` must be known where observed, got NaN at {unknown[:1].ravel().tolist()}",
+        )
+        object.__setattr__(self, "observed", observed)
+
+    def _check_names(self) -> None:
+        n, _, channels = self.truth.shape
+        for name in ("labels", "ids"):
+            if (given := getattr(self, name)) is not None:
+                array = np.asarray(given)
+                require(array.shape == (n,), f"`{name}` must have shape (n,) = ({n},), got {array.shape}")
+                object.__setattr__(self, name, array)
+        require(
+            self.channels is None or len(self.channels) == channels,
+            f"`channels` must name the {channels} channels of `truth`, got {self.channels}",
+        )
+        require(
+            self.image is None or int(np.prod(self.image)) == channels,
+            f"`image` must multiply to the {channels} channels of `truth`, got {self.image}",
+        )
+
+
+def held_out(
+    X: Any, fraction: float, generator: np.random.Generator
+) -> tuple[Float[np.ndarray, "*shape"], Bool[np.ndarray, "*shape"]]:
+    """Hide observed entries at random, each with the same chance.
+
+    Args:
+        X: array of any shape, NaN where nothing was observed; it is not changed.
+        fraction: how much of the observed entries is hidden, in 0..1. The number of them is rounded, so that
+            it does not vary with the generator.
+        generator: where the choice comes from.
+
+    Returns:
+        The array with NaN in the hidden entries as well, and the mask of the hidden ones.
+    """
+    if not isinstance(generator, np.random.Generator):
+        raise TypeError(f"`generator` must be a numpy.random.Generator, got {type(generator).__name__}")
+    require(0 <= fraction <= 1, f"`fraction` must lie in 0..1, got {fraction}")
+    X = _packed.as_floating("X", X)
+    observed = np.flatnonzero(~np.isnan(X))
+    chosen = generator.choice(observed, size=round(fraction * len(observed)), replace=False, shuffle=False)
+    hidden = np.zeros(X.shape, dtype=bool)
+    hidden.flat[chosen] = True
+    return np.where(hidden, X.dtype.type(np.nan), X), hidden
+
+
+def _cube(name: str, X: Any) -> np.ndarray:
+    X = _packed.as_floating(name, X)
+    require(X.ndim == 3, f"`{name}` must have 3 axes (n, time, channels), got {X.ndim} with shape {X.shape}")
+    return X
+
+
+def _check_finite(name: str, X: np.ndarray) -> None:
+    infinite = np.argwhere(np.isinf(X))
+    if len(infinite):
+        n, step, channel = infinite[0].tolist()
+        raise ValueError(
+            f"`{name}` must be finite or NaN, got {X[n, step, channel]} at sequence {n}, step {step}, "
+            f"channel {channel}"
+        )

@@ -1,0 +1,149 @@
+"""Results tables: CSV files with a row for every finished cell.
+
+A table is read whole, checked, and written whole under a lock: a table with the right name is complete
+whatever happens, and several processes may add to it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator
+from dataclasses import astuple, fields
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+from filelock import FileLock
+
+from seq2tens._checks import ArgumentError, require
+from seq2tens.training.checkpoint import write_atomically
+
+
+class AnyRow(Protocol):
+    """A finished cell of some experiment, a dataclass whose fields are the columns of its table."""
+
+    @property
+    def key(self) -> str:
+        """That of the cell."""
+        ...
+
+    @property
+    def commit(self) -> str:
+        """Of the source tree, with `"+"` where it was changed, and empty outside of one."""
+        ...
+
+    @property
+    def versions(self) -> str:
+        """Of what was installed."""
+        ...
+
+    @property
+    def finished(self) -> str:
+        """When, as in ISO 8601."""
+        ...
+
+    @property
+    def told(self) -> str:
+        """How it went, in a few words."""
+        ...
+
+
+R = TypeVar("R", bound=AnyRow)
+_KINDS: dict[str, tuple[Callable[[str], Any], str]] = {
+    "str": (str, "text"),
+    "int": (int, "an integer"),
+    "float": (float, "a number"),
+    "int | None": (lambda text: int(text) if text else None, "an integer or empty"),
+    "float | None": (lambda text: float(text) if text else None, "a number or empty"),
+}
+
+
+class RowTable(Generic[R]):
+    """How rows of one kind are kept in files."""
+
+    def __init__(self, row: type[R]) -> None:
+        self.row = row
+        self.columns = tuple(field.name for field in fields(row))  # type: ignore[arg-type]
+
+    def read(self, path: str | Path) -> list[R]:
+        """All finished cells, in the order in which they were added.
+
+        A table with other columns, cells that cannot be read or a cell that is there twice is an error.
+        """
+        return self._parse(Path(path).read_text(encoding="utf-8"), path)
+
+    def append(self, path: str | Path, row: R) -> bool:
+        """Add a row at the end, unless its cell is there already; True if it was added.
+
+        The file is made if it does not exist.
+        """
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(path.with_name(f".{path.name}.lock")):
+            if row.key in self.finished(path):
+                return False
+            text = path.read_text(encoding="utf-8") if path.exists() else _line(self.columns)
+            # An editor may have taken the last line's end away.
+            text = text.rstrip("\n") + "\n" + _line(astuple(row))  # type: ignore[call-overload]
+            write_atomically(path, text.encode(), f".{path.name}.tmp")
+        return True
+
+    def finished(self, path: str | Path) -> set[str]:
+        """The keys of all finished cells; none where there is no table yet."""
+        return {row.key for row in self.read(path)} if Path(path).exists() else set()
+
+    def _parse(self, text: str, path: str | Path) -> list[R]:
+        lines = _lines(text, path)
+        self._check_header(next(lines, (1, []))[1], path)
+        rows: dict[str, R] = {}
+        for number, cells in lines:
+            place = f"{path}, line {number}"
+            row = self._row(cells, place)
+            require(row.key not in rows, f"{place}: the cell {row.key} must be there once, got it again")
+            rows[row.key] = row
+        return list(rows.values())
+
+    def _check_header(self, found: list[str], path: str | Path) -> None:
+        unknown = [name for name in found if name not in self.columns]
+        missing = [name for name in self.columns if name not in found]
+        require(not unknown, f"{path}, line 1: must have known columns only, got also {', '.join(unknown)}")
+        require(not missing, f"{path}, line 1: must have all columns, got none for {', '.join(missing)}")
+        require(
+            tuple(found) == self.columns,
+            f"{path}, line 1: must have the columns in the order {', '.join(self.columns)}",
+        )
+
+    def _row(self, cells: list[str], place: str) -> R:
+        require(
+            len(cells) == len(self.columns),
+            f"{place}: must have {len(self.columns)} cells like the header, got {len(cells)}",
+        )
+        values: dict[str, Any] = {}
+        for field, text in zip(fields(self.row), cells, strict=True):  # type: ignore[arg-type]
+            kind, meaning = _KINDS[str(field.type)]
+            try:
+                values[field.name] = kind(text)
+            except ValueError as error:
+                raise ArgumentError(
+                    f"{place}: column `{field.name}` must be {meaning}, got {text!r}"
+                ) from error
+        try:
+            return self.row(**values)
+        except ArgumentError as error:
+            raise ArgumentError(f"{place}: {error}") from error
+
+
+def _line(cells: tuple[Any, ...]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(cells)
+    return text.getvalue()
+
+
+def _lines(text: str, path: str | Path) -> Iterator[tuple[int, list[str]]]:
+    """Each line's number and its cells."""
+    reader = csv.reader(io.StringIO(text), strict=True)
+    try:
+        for cells in reader:
+            yield reader.line_num, cells
+    except csv.Error as error:
+        raise ArgumentError(f"{path}, line {reader.line_num}: {error}") from error

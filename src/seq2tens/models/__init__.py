@@ -1,0 +1,1 @@
+"""Models beyond the layers of `nn`: those that other methods are compared with."""

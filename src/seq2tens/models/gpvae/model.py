@@ -1,0 +1,220 @@
+"""GP-VAE: a decoder of latent Gaussian processes, and an encoder that guesses the latent path."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from seq2tens import _checks as check
+from seq2tens.models.gpvae.decoders import Decoder, Likelihood
+from seq2tens.models.gpvae.encoders import Bands, Covariance, Encoder, Kind
+from seq2tens.models.gpvae.posterior import Posterior
+from seq2tens.models.gpvae.priors import Factor, Prior
+
+Path = Float[Tensor, "batch time channels"]
+Observed = Bool[Tensor, "batch time channels"]
+Lengths = Int[Tensor, " batch"]
+Noise = Float[Tensor, "*samples batch time latent"]
+
+
+class Elbo(NamedTuple):
+    """The bound for each sequence, `log_likelihood - β · kl`, and its parts."""
+
+    value: Float[Tensor, " batch"]
+    log_likelihood: Float[Tensor, " batch"]
+    kl: Float[Tensor, " batch"]
+
+
+class GPVAE(nn.Module):
+    """A variational autoencoder of sequences with missing entries and Gaussian processes as latent paths.
+
+    Fortuin et al., "GP-VAE: Deep probabilistic time series imputation" (2020). `encoder="bls2t"` is the
+    variant of the Seq2Tens paper. With `Prior("independent")` and `covariance="diagonal"` it is the HI-VAE,
+    and with `masked=False` beside these the plain VAE.
+
+    Args:
+        n_channels: channels of the sequences.
+        latent: latent dimensions.
+        encoder: see `Encoder`, as for `encoder_sizes`, `window`, `order`, `image_shape`, `bands` and
+            `covariance`.
+        decoder_sizes: see `Decoder`, as for `likelihood` and `variance`.
+        prior: of the latent path.
+        beta: weight of the Kullback-Leibler divergence.
+        masked: only observed entries count in the bound; otherwise missing ones count as zeros.
+    """
+
+    def __init__(
+        self,
+        n_channels: int,
+        latent: int,
+        *,
+        encoder: Kind = "conv",
+        encoder_sizes: Sequence[int] = (256, 256),
+        window: int = 3,
+        order: int = 4,
+        image_shape: tuple[int, int, int] | None = None,
+        bands: Bands = "softplus",
+        covariance: Covariance = "banded",
+        decoder_sizes: Sequence[int] = (256, 256, 256),
+        likelihood: Likelihood = "gaussian",
+        variance: float | Literal["learn"] = 1.0,
+        prior: Prior | None = None,
+        beta: float = 1.0,
+        masked: bool = True,
+    ) -> None:
+        super().__init__()
+        check.require(0 <= beta < math.inf, f"`beta` must be a finite number of at least 0, got {beta}")
+        self.n_channels, self.latent, self.beta, self.masked = n_channels, latent, beta, masked
+        self.prior = Prior() if prior is None else prior
+        self.encoder = Encoder(
+            n_channels,
+            latent,
+            kind=encoder,
+            sizes=encoder_sizes,
+            window=window,
+            order=order,
+            image_shape=image_shape,
+            bands=bands,
+            covariance=covariance,
+        )
+        self.decoder = Decoder(
+            latent, n_channels, sizes=decoder_sizes, likelihood=likelihood, variance=variance
+        )
+
+    def forward(
+        self,
+        values: Path,
+        observed: Observed | None = None,
+        lengths: Lengths | None = None,
+        *,
+        noise: Noise | None = None,
+        generator: torch.Generator | None = None,
+        n_samples: int = 1,
+    ) -> Elbo:
+        """The bound, see `elbo`."""
+        return self.elbo(values, observed, lengths, noise=noise, generator=generator, n_samples=n_samples)
+
+    def elbo(
+        self,
+        values: Path,
+        observed: Observed | None = None,
+        lengths: Lengths | None = None,
+        *,
+        noise: Noise | None = None,
+        generator: torch.Generator | None = None,
+        n_samples: int = 1,
+    ) -> Elbo:
+        """The evidence lower bound of each sequence, the mean over draws of its latent path.
+
+        Draws come from `noise`, standard normal, or from the generator. Entries that are not observed and
+        steps beyond the length may hold anything.
+        """
+        posterior = self.encode(values, observed, lengths)
+        divergence = posterior.kl(self._prior_at(posterior)).sum(1)
+        targets, counted = self._targets(values, observed, posterior)
+        paths = posterior.sample(self._noise(posterior, noise, generator, n_samples))
+        fit = self._log_density(paths, targets, counted)
+        return Elbo(fit - self.beta * divergence, fit, divergence)
+
+    def encode(
+        self, values: Path, observed: Observed | None = None, lengths: Lengths | None = None
+    ) -> Posterior:
+        """The posterior of the latent path given the observed entries."""
+        self._check("values", values, observed)
+        return self.encoder(values, observed, lengths)
+
+    def reconstruct(
+        self, values: Path, observed: Observed | None = None, lengths: Lengths | None = None
+    ) -> Path:
+        """Expected values of all entries at the mean of the latent path; 0 beyond the length."""
+        posterior = self.encode(values, observed, lengths)
+        return _within(self.decoder.mean(self.decoder(posterior.mean)), posterior)
+
+    def sample(
+        self,
+        values: Path,
+        observed: Observed | None = None,
+        lengths: Lengths | None = None,
+        *,
+        n_samples: int = 1,
+        generator: torch.Generator | None = None,
+    ) -> Float[Tensor, "samples batch time channels"]:
+        """Draws of all entries, each from a draw of the latent path; 0 beyond the length."""
+        posterior = self.encode(values, observed, lengths)
+        paths = posterior.sample(self._noise(posterior, None, generator, n_samples))
+        return _within(self.decoder.draw(self.decoder(paths), generator), posterior)
+
+    def log_likelihood(
+        self,
+        values: Path,
+        observed: Observed | None,
+        targets: Path,
+        held_out: Observed,
+        lengths: Lengths | None = None,
+        *,
+        noise: Noise | None = None,
+        generator: torch.Generator | None = None,
+        n_samples: int = 1,
+    ) -> Float[Tensor, " batch"]:
+        """Log-likelihood of the entries of `targets` that were held out, given the observed ones.
+
+        It is the mean over draws of the latent path, as in the published tables, and not the logarithm of a
+        mean, which is larger.
+        """
+        self._check("targets", targets, held_out, "held_out")
+        posterior = self.encode(values, observed, lengths)
+        counted = held_out if posterior.inside is None else held_out & posterior.inside[..., None]
+        paths = posterior.sample(self._noise(posterior, noise, generator, n_samples))
+        return self._log_density(paths, targets, counted)
+
+    def _prior_at(self, posterior: Posterior) -> Factor:
+        mean = posterior.mean
+        return self.prior.at(mean.shape[1], dtype=mean.dtype, device=mean.device)
+
+    def _targets(
+        self, values: Path, observed: Observed | None, posterior: Posterior
+    ) -> tuple[Path, Observed]:
+        """What the bound compares with, and which entries of it count."""
+        everything = torch.ones_like(values, dtype=torch.bool)
+        known = everything if observed is None else observed
+        if posterior.inside is not None:
+            everything = everything & posterior.inside[..., None]
+        counted = everything & known if self.masked else everything
+        return torch.where(known, values, 0.0), counted
+
+    def _log_density(self, paths: Tensor, targets: Path, counted: Observed) -> Float[Tensor, " batch"]:
+        clean = torch.where(counted, targets, 0.0)  # a NaN would reach gradients even where it does not count
+        density = self.decoder.log_density(self.decoder(paths), clean)
+        return torch.where(counted, density, 0.0).sum((-2, -1)).mean(0)
+
+    def _noise(
+        self, posterior: Posterior, noise: Noise | None, generator: torch.Generator | None, n_samples: int
+    ) -> Float[Tensor, "samples batch time latent"]:
+        mean = posterior.mean
+        if noise is not None:
+            return noise if noise.dim() == 4 else noise[None]
+        check.positive_int("n_samples", n_samples)
+        shape = (n_samples, *mean.shape)
+        return torch.randn(shape, generator=generator, dtype=mean.dtype, device=mean.device)
+
+    def _check(
+        self, name: str, values: Tensor, observed: Tensor | None, observed_name: str = "observed"
+    ) -> None:
+        check.sequences(name, values)
+        check.not_empty(name, values)
+        expected = (*values.shape[:2], self.n_channels)
+        check.shape(name, values, expected, "(batch, time, n_channels)")
+        if observed is None:
+            return
+        if observed.dtype != torch.bool:
+            raise TypeError(f"`{observed_name}` must be boolean, got {observed.dtype}")
+        check.shape(observed_name, observed, expected, "(batch, time, n_channels)")
+
+
+def _within(x: Tensor, posterior: Posterior) -> Tensor:
+    return x if posterior.inside is None else torch.where(posterior.inside[..., None], x, 0.0)

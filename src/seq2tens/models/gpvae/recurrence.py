@@ -1,0 +1,113 @@
+"""Linear recurrences along time, and traces with covariances that such a recurrence generates.
+
+The time axis is the last but one; it is cut into blocks of about √L steps, so that a loop runs over the steps
+of all blocks at once and another over blocks. Everything is made of sums and products, never of quotients of
+cumulative products, which would under- or overflow on long sequences.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional as torch_F
+
+Steps = Float[Tensor, "*batch time latent"]
+Blocks = Float[Tensor, "*batch blocks steps latent"]
+
+SMALLEST_BLOCK = 16  # below, the loop over steps costs less than another level of structure
+
+
+def backward_recurrence(ratio: Float[Tensor, "*shared time latent"], input: Steps) -> Steps:
+    """x_i = u_i + r_i x_{i+1} from the last step to the first, in O(L); the last ratio has no effect."""
+    time = input.shape[-2]
+    ratio, input = (_blocks(t, block_size(time)) for t in torch.broadcast_tensors(ratio, input))
+    within, reach = _solve_blocks(ratio, input)
+    return (within + reach * _incoming(within, reach)).flatten(-3, -2)[..., :time, :]
+
+
+def trace_of_product(
+    matrix: Float[Tensor, "time time"],
+    variance: Float[Tensor, "batch time latent"],
+    ratio: Float[Tensor, "batch time latent"],
+) -> Float[Tensor, "batch latent"]:
+    """tr(P A) for a symmetric P and A_ij = A_jj r_i ⋯ r_{j-1} (i < j), in O(L²), A never being formed.
+
+    Pairs of steps in one block are summed up by their distance; for pairs in different blocks the product
+    splits into that up to the end of the block of i and that from there to j, and a matrix product sums.
+    """
+    time = variance.shape[-2]
+    size = block_size(time)
+    near = _trace_within_blocks(matrix, variance, ratio, size)
+    return near if size >= time else near + 2 * _trace_between_blocks(matrix, variance, ratio, size)
+
+
+def block_size(time: int) -> int:
+    """Steps per block: as many as balance both loops."""
+    return min(time, max(SMALLEST_BLOCK, math.isqrt(time)))
+
+
+def _blocks(x: Tensor, size: int) -> Blocks:
+    missing = -x.shape[-2] % size
+    return torch_F.pad(x, (0, 0, 0, missing)).unflatten(-2, (-1, size))
+
+
+def _solve_blocks(ratio: Blocks, input: Blocks) -> tuple[Blocks, Blocks]:
+    """The recurrence in each block from 0 on, and the factor with which what comes in reaches each step."""
+    ratios, inputs = ratio.unbind(-2), input.unbind(-2)
+    within, reach = [inputs[-1]], [ratios[-1]]
+    for r, u in zip(ratios[-2::-1], inputs[-2::-1], strict=True):
+        within.append(u + r * within[-1])
+        reach.append(r * reach[-1])
+    return torch.stack(within[::-1], dim=-2), torch.stack(reach[::-1], dim=-2)
+
+
+def _incoming(within: Blocks, reach: Blocks) -> Float[Tensor, "*batch blocks 1 latent"]:
+    """What enters each block from the one after it."""
+    starts, factors = within[..., 0, :].unbind(-2), reach[..., 0, :].unbind(-2)
+    carried = [torch.zeros_like(starts[-1])]
+    for start, factor in zip(starts[:0:-1], factors[:0:-1], strict=True):
+        carried.append(start + factor * carried[-1])
+    return torch.stack(carried[::-1], dim=-2)[..., None, :]
+
+
+def _trace_within_blocks(matrix: Tensor, variance: Tensor, ratio: Tensor, size: int) -> Tensor:
+    time = variance.shape[-2]
+    ends = torch.arange(time, device=ratio.device) % size == size - 1
+    inside = ratio.masked_fill(ends[:, None], 0.0)  # no product leaves its block
+    total = (matrix.diagonal()[:, None] * variance).sum(-2)
+    product = inside
+    for distance in range(1, size):
+        product = product[..., : time - distance, :]
+        weighted = 2 * matrix.diagonal(distance)[:, None] * variance[..., distance:, :]
+        total = total + (product * weighted).sum(-2)
+        product = product * inside[..., distance:, :]
+    return total
+
+
+def _trace_between_blocks(matrix: Tensor, variance: Tensor, ratio: Tensor, size: int) -> Tensor:
+    """The sum over i < j in different blocks of P_ij A_ij."""
+    time = variance.shape[-2]
+    blocks = _blocks(ratio, size)
+    to_end = _solve_blocks(blocks, torch.zeros_like(blocks))[1]
+    from_start = _products_before(blocks).flatten(-3, -2)[..., :time, :]
+    weighted = from_start * variance
+    total = torch.zeros_like(variance[..., 0, :])
+    reaching = to_end[..., 0, :, :]
+    for start in range(size, time, size):
+        stop = min(start + size, time)
+        met = matrix[start:stop, :start] @ reaching
+        total = total + (met * weighted[..., start:stop, :]).sum(-2)
+        ends = to_end[..., start // size, :, :]
+        reaching = torch.cat([reaching * ends[..., :1, :], ends], dim=-2)
+    return total
+
+
+def _products_before(ratio: Blocks) -> Blocks:
+    """r_s ⋯ r_{j-1} for each step j of a block that starts with s."""
+    products = [torch.ones_like(ratio[..., 0, :])]
+    for r in ratio.unbind(-2)[:-1]:
+        products.append(products[-1] * r)
+    return torch.stack(products, dim=-2)

@@ -1,0 +1,66 @@
+"""GRU-D: a recurrent network whose inputs and state decay while nothing is observed."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from seq2tens.models.irregular.network import IrregularNetwork, StaticState, positive
+from seq2tens.models.irregular.readings import Readings
+
+
+class GRUD(IrregularNetwork):
+    """A gated recurrent network with learned decays.
+
+    GRU-D of Che et al., "Recurrent neural networks for multivariate time series with missing values" (2018):
+    with the time δ since a channel was observed, its last value decays towards the mean by
+    exp(-max(0, w δ + b)), and the state decays towards 0 by exp(-max(0, W δ + b)) of all channels' δ.
+
+    The GRU-D of PyPOTS reads the decayed state as a further input, too; `PyPOTSGRUD` runs its layers.
+
+    Args:
+        n_channels: channels of the sequences.
+        n_static: static features; they give the initial state.
+        n_classes: classes.
+        width: size of the state.
+        dropout: before the last layer.
+        horizon: the unit of times since observation, as a rule the span of the sequences.
+    """
+
+    def __init__(
+        self,
+        n_channels: int,
+        n_static: int = 0,
+        n_classes: int = 2,
+        *,
+        width: int = 64,
+        dropout: float = 0.2,
+        horizon: float = 48.0,
+    ) -> None:
+        super().__init__(n_channels, n_static, n_classes, features=width, dropout=dropout)
+        positive("horizon", horizon)
+        self.horizon = horizon
+        self.initial = StaticState(n_static, width)
+        # Rates start above 0: below it the maximum has no gradient.
+        self.input_rate = nn.Parameter(torch.rand(n_channels))
+        self.input_offset = nn.Parameter(torch.zeros(n_channels))
+        self.state_rate = nn.Linear(n_channels, width)
+        self.cell = nn.GRUCell(2 * n_channels, width)
+
+    def summarize(self, readings: Readings) -> Float[Tensor, "batch width"]:
+        """The state after the last step."""
+        gaps = readings.gaps() / self.horizon
+        decayed = readings.filled() * decay(self.input_rate * gaps + self.input_offset)
+        values = torch.where(readings.observed, readings.values, decayed)
+        inputs = torch.cat([values, readings.mask], dim=-1).unbind(1)
+        state, states = self.initial(readings.static), []
+        for x, kept in zip(inputs, decay(self.state_rate(gaps)).unbind(1), strict=True):
+            state = self.cell(x, kept * state)
+            states.append(state)
+        return readings.last(torch.stack(states, dim=1))
+
+
+def decay(exponent: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
+    """What is left, between 0 and 1."""
+    return torch.exp(-exponent.relu())

@@ -1,0 +1,120 @@
+"""Interpolation-prediction network: channels are put on common points of time, then read by a GRU."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from seq2tens import _checks as check
+from seq2tens.data import Batch
+from seq2tens.models.irregular.network import IrregularNetwork, StaticState, positive
+from seq2tens.models.irregular.readings import Observations, Readings
+from seq2tens.models.irregular.segments import segment_exp, segment_sum
+
+# Of the paper: how much sharper the kernel of the transient component is, and the part of the observations
+# that is hidden and to be found again.
+SHARPER = 10.0
+HIDDEN = 0.2
+
+Points = Float[Tensor, "batch points"]
+OnPoints = Float[Tensor, "batch points channels"]
+
+
+class Interpolation(nn.Module):
+    """Observations of each channel, brought to given points of time by kernels exp(-a (r - t)²).
+
+    The smooth interpolant is a kernel-weighted mean per channel, mixed over channels in proportion to their
+    intensities (sums of kernels) by a learned matrix; the transient one is what a sharper kernel sees beyond
+    it. Every observation is paired with the points of its own sequence only, so the cost grows with what was
+    observed, not with channels × steps.
+    """
+
+    def __init__(self, n_channels: int, unit: float) -> None:
+        super().__init__()
+        self.unit = unit
+        self.log_sharpness = nn.Parameter(torch.zeros(n_channels))
+        self.mixing = nn.Parameter(torch.eye(n_channels))
+
+    def forward(self, seen: Observations, points: Points) -> tuple[OnPoints, OnPoints, OnPoints]:
+        """The smooth interpolant, the transient one and the intensity, at each point."""
+        distances = ((points[seen.rows] - seen.times[:, None]) / self.unit) ** 2
+        sharpness = self.log_sharpness.exp()[seen.channels, None]
+        alone, intensity = self._weighted_mean(seen, -sharpness * distances, len(points))
+        sharp, _ = self._weighted_mean(seen, -SHARPER * sharpness * distances, len(points))
+        # Far from all observations every intensity underflows; the quotient then is 0.
+        share = intensity / intensity.sum(-1, keepdim=True).clamp(min=torch.finfo(alone.dtype).tiny)
+        smooth = (share * alone) @ self.mixing
+        return smooth, sharp - smooth, intensity
+
+    def _weighted_mean(
+        self, seen: Observations, exponents: Float[Tensor, "observations points"], n_rows: int
+    ) -> tuple[OnPoints, OnPoints]:
+        """Per channel, the mean weighted with exponentials, and the sum of these."""
+        n_channels = len(self.log_sharpness)
+        groups, n_groups = seen.rows * n_channels + seen.channels, n_rows * n_channels
+        weights, top = segment_exp(exponents, groups, n_groups)
+        total = segment_sum(weights, groups, n_groups)
+        # The largest weight of a group is 1, so a total below 1 is that of an empty group.
+        mean = segment_sum(weights * seen.values[:, None], groups, n_groups) / total.clamp(min=1)
+        per_channel = (
+            each.view(n_rows, n_channels, -1).transpose(1, 2) for each in (mean, total * top.exp())
+        )
+        return tuple(per_channel)  # type: ignore[return-value]
+
+
+class IPNet(IrregularNetwork):
+    """Interpolation to reference points, then a gated recurrent network.
+
+    Shukla and Marlin, "Interpolation-prediction networks for irregularly sampled time series" (2019). Static
+    features give the initial state. In training a part of the observations is hidden, and the smooth
+    interpolant of the others is to find them: `auxiliary_loss`.
+
+    Args:
+        n_channels: channels of the sequences.
+        n_static: static features.
+        n_classes: classes.
+        width: size of the state.
+        n_references: reference points, evenly from 0 to `horizon`.
+        dropout: before the last layer.
+        horizon: the last reference point, as a rule the span of the sequences.
+        auxiliary_weight: how much the reconstruction counts.
+    """
+
+    def __init__(
+        self,
+        n_channels: int,
+        n_static: int = 0,
+        n_classes: int = 2,
+        *,
+        width: int = 64,
+        n_references: int = 49,
+        dropout: float = 0.2,
+        horizon: float = 48.0,
+        auxiliary_weight: float = 1.0,
+    ) -> None:
+        super().__init__(n_channels, n_static, n_classes, features=width, dropout=dropout)
+        positive("horizon", horizon)
+        check.require(n_references > 1, f"`n_references` must be at least 2, got {n_references}")
+        self.auxiliary_weight = auxiliary_weight
+        self.references: Tensor
+        self.register_buffer("references", torch.linspace(0, horizon, n_references), persistent=False)
+        self.interpolation = Interpolation(n_channels, unit=horizon / (n_references - 1))
+        self.initial = StaticState(n_static, width)
+        self.recurrent = nn.GRU(3 * n_channels, width, batch_first=True)
+
+    def summarize(self, readings: Readings) -> Float[Tensor, "batch width"]:
+        """The state at the last reference point."""
+        points = self.references.to(readings.values).expand(len(readings.values), -1)
+        rows = torch.cat(self.interpolation(readings.observations(), points), dim=-1)
+        _, state = self.recurrent(rows, self.initial(readings.static)[None])
+        return state[0]
+
+    def auxiliary_loss(self, batch: Batch) -> Float[Tensor, ""]:
+        """The mean squared error at hidden observations, times its weight."""
+        readings = self.read(batch)
+        hidden = readings.observed & (torch.rand_like(readings.values) < HIDDEN)
+        seen = readings._replace(observed=readings.observed & ~hidden).observations()
+        smooth, _, _ = self.interpolation(seen, readings.times)
+        errors = torch.where(hidden, smooth - readings.values, 0.0)
+        return self.auxiliary_weight * (errors**2).sum() / hidden.sum().clamp(min=1)

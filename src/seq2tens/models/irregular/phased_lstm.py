@@ -1,0 +1,87 @@
+"""Phased LSTM: every unit has a clock of its own and changes only while its gate is open."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from seq2tens.models.irregular.network import IrregularNetwork, StaticState, positive
+from seq2tens.models.irregular.readings import Readings
+
+# Of the paper: the part of its period for which a gate is open at first, and what leaks while it is closed.
+OPEN_RATIO = 0.05
+LEAK = 0.001
+
+
+class TimeGate(nn.Module):
+    """How far the gate of each unit is open at given times, between 0 and 1.
+
+    A gate rises and falls linearly in the first `ratio` of its period. While it is closed a little leaks
+    through in training, so that gradients find a way. Periods start log-uniformly between a hundredth of the
+    horizon and the horizon.
+    """
+
+    def __init__(self, width: int, horizon: float, leak: float = LEAK) -> None:
+        super().__init__()
+        periods = horizon * 100 ** (torch.rand(width) - 1)
+        self.log_period = nn.Parameter(periods.log())
+        self.shift = nn.Parameter(periods * torch.rand(width))
+        self.ratio_logit = nn.Parameter(torch.full((width,), math.log(OPEN_RATIO / (1 - OPEN_RATIO))))
+        self.leak = leak
+
+    def forward(self, times: Float[Tensor, "*any"]) -> Float[Tensor, "*any width"]:
+        """The openness along a new last axis."""
+        turns = (times[..., None] - self.shift) / self.log_period.exp()
+        phase = turns - turns.floor()
+        # 0 at the beginning of the open part, 1 in its middle, 2 at its end
+        position = 2 * phase / self.ratio_logit.sigmoid()
+        closed = self.leak * phase if self.training else torch.zeros_like(phase)
+        return torch.where(position < 2, 1 - (1 - position).abs(), closed)
+
+
+class PhasedLSTM(IrregularNetwork):
+    """A long short-term memory whose units are updated in phases of real time.
+
+    Neil, Pfeiffer and Liu, "Phased LSTM: accelerating recurrent network training for long or event-based
+    sequences" (2016). It reads values carried forward and observation masks; static features give the initial
+    state.
+
+    Args:
+        n_channels: channels of the sequences.
+        n_static: static features.
+        n_classes: classes.
+        width: number of units.
+        dropout: before the last layer.
+        horizon: the longest period at first, as a rule the span of the sequences.
+    """
+
+    def __init__(
+        self,
+        n_channels: int,
+        n_static: int = 0,
+        n_classes: int = 2,
+        *,
+        width: int = 64,
+        dropout: float = 0.2,
+        horizon: float = 48.0,
+    ) -> None:
+        super().__init__(n_channels, n_static, n_classes, features=width, dropout=dropout)
+        positive("horizon", horizon)
+        self.initial = StaticState(n_static, width)
+        self.gate = TimeGate(width, horizon)
+        self.cell = nn.LSTMCell(2 * n_channels, width)
+
+    def summarize(self, readings: Readings) -> Float[Tensor, "batch width"]:
+        """The output after the last step."""
+        inputs = torch.cat([readings.filled(), readings.mask], dim=-1).unbind(1)
+        output = self.initial(readings.static)
+        memory, outputs = torch.zeros_like(output), []
+        for x, openness in zip(inputs, self.gate(readings.times).unbind(1), strict=True):
+            new_output, new_memory = self.cell(x, (output, memory))
+            output = torch.lerp(output, new_output, openness)
+            memory = torch.lerp(memory, new_memory, openness)
+            outputs.append(output)
+        return readings.last(torch.stack(outputs, dim=1))

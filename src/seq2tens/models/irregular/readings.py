@@ -1,0 +1,95 @@
+"""A batch as the networks read it, and the quantities that several of them share."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from seq2tens import _checks as check
+from seq2tens.data import Batch
+
+
+class Observations(NamedTuple):
+    """Everything that was observed in a batch, one entry after the other, without padding."""
+
+    rows: Int[Tensor, " observations"]
+    channels: Int[Tensor, " observations"]
+    times: Float[Tensor, " observations"]
+    values: Float[Tensor, " observations"]
+
+
+class Readings(NamedTuple):
+    """A batch without optional fields; values that were not observed, and padding, are 0 in all of them.
+
+    With standardised channels that 0 is the mean of the training set.
+    """
+
+    values: Float[Tensor, "batch time channels"]
+    observed: Bool[Tensor, "batch time channels"]
+    times: Float[Tensor, "batch time"]
+    inside: Bool[Tensor, "batch time"]
+    static: Float[Tensor, "batch features"]
+
+    @property
+    def mask(self) -> Float[Tensor, "batch time channels"]:
+        """`observed` as numbers."""
+        return self.observed.to(self.values)
+
+    def filled(self) -> Float[Tensor, "batch time channels"]:
+        """The last value of each channel, 0 before the first."""
+        last = _last_observed(self.observed)
+        return torch.where(last >= 0, self.values.gather(1, last.clamp(min=0)), 0.0)
+
+    def gaps(self) -> Float[Tensor, "batch time channels"]:
+        """The time since each channel was observed before this step, or since the first step."""
+        before = _last_observed(self.observed).roll(1, dims=1).clamp(min=0)
+        before[:, 0] = 0
+        seen = self.times[..., None].expand_as(self.values).gather(1, before)
+        return torch.where(self.inside[..., None], self.times[..., None] - seen, 0.0)
+
+    def observations(self) -> Observations:
+        """What was observed, as a list."""
+        rows, steps, channels = self.observed.nonzero(as_tuple=True)
+        return Observations(rows, channels, self.times[rows, steps], self.values[rows, steps, channels])
+
+    def last(self, states: Float[Tensor, "batch time width"]) -> Float[Tensor, "batch width"]:
+        """The state at the end of each sequence."""
+        end = (self.inside.sum(1) - 1).clamp(min=0)
+        return states[torch.arange(len(states), device=states.device), end]
+
+
+def read(batch: Batch, n_channels: int, n_static: int) -> Readings:
+    """Check a batch and complete it; without times every step counts 1."""
+    check.sequences("batch.values", batch.values)
+    check.not_empty("batch.values", batch.values)
+    rows, steps, _ = batch.values.shape
+    check.shape("batch.values", batch.values, (rows, steps, n_channels), "(batch, time, channels)")
+    inside = batch.mask
+    observed = inside[..., None] if batch.observed is None else batch.observed & inside[..., None]
+    observed = observed.expand_as(batch.values)
+    times = torch.arange(steps, device=inside.device).expand(rows, -1) if batch.times is None else batch.times
+    return Readings(
+        torch.where(observed, batch.values, 0.0),
+        observed,
+        torch.where(inside, times.to(batch.values), 0.0),
+        inside,
+        _static(batch, n_static),
+    )
+
+
+def _static(batch: Batch, n_static: int) -> Float[Tensor, "batch features"]:
+    rows = len(batch.values)
+    if batch.static is None:
+        check.require(n_static == 0, f"`batch.static` must have {n_static} features, got none")
+        return batch.values.new_zeros(rows, 0)
+    check.shape("batch.static", batch.static, (rows, n_static), "(batch, features)")
+    return batch.static.nan_to_num(nan=0.0).to(batch.values)
+
+
+def _last_observed(observed: Bool[Tensor, "batch time channels"]) -> Int[Tensor, "batch time channels"]:
+    """The step at which each channel was last observed, this step included; -1 where it was not."""
+    steps = torch.arange(observed.shape[1], device=observed.device)[:, None]
+    return torch.where(observed, steps, -1).cummax(dim=1).values

@@ -1,0 +1,103 @@
+"""Set functions for time series: a sequence is a set of observations, without an order."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from seq2tens import _checks as check
+from seq2tens.models.irregular.network import IrregularNetwork, TimeEncoding, positive
+from seq2tens.models.irregular.readings import Observations, Readings
+from seq2tens.models.irregular.segments import segment_mean, segment_softmax, segment_sum
+
+Elements = Float[Tensor, "observations features"]
+Owners = Int[Tensor, " observations"]
+
+
+class SetAttention(nn.Module):
+    """Weights of the elements of a set, one per head, that sum to 1 over the set.
+
+    The key of an element is a linear function of the element and of a summary of its set, a small network of
+    the mean of another; each head has one learned query, 0 at first: attention begins as a mean.
+    """
+
+    def __init__(self, n_features: int, width: int, heads: int) -> None:
+        super().__init__()
+        self.elements = _layers(n_features, width, width)
+        self.summary = nn.Linear(width, width)
+        self.keys = nn.Linear(n_features + width, heads * width, bias=False)
+        self.query = nn.Parameter(torch.zeros(heads, width))
+
+    def forward(self, elements: Elements, owners: Owners, n_sets: int) -> Float[Tensor, "observations heads"]:
+        """The weights, set by set."""
+        summary = self.summary(segment_mean(self.elements(elements), owners, n_sets))
+        keys = self.keys(torch.cat([elements, summary[owners]], dim=-1)).unflatten(-1, self.query.shape)
+        logits = (keys * self.query).sum(-1) / math.sqrt(self.query.shape[1])
+        return segment_softmax(logits, owners, n_sets)
+
+
+class SeFT(IrregularNetwork):
+    """A network of each observation (time, value, channel), averaged with attention over a sequence.
+
+    SeFT-Attn of Horn et al., "Set functions for time series" (2020). Static features are joined to the
+    average, before the network that classifies.
+
+    PyPOTS has a model of this name which looks at numbers of steps in place of times, and attends from every
+    entry of a grid to every other: with thousands of entries per sequence that is out of reach.
+
+    Args:
+        n_channels: channels of the sequences.
+        n_static: static features.
+        n_classes: classes.
+        width: of all hidden layers.
+        heads: of the attention.
+        time_width: size of the encoding of times, even.
+        channel_width: size of the vector learned for each channel.
+        dropout: before the last layer.
+        horizon: the span of the sequences; encodings have wavelengths from a 500th of it to four times it.
+    """
+
+    def __init__(
+        self,
+        n_channels: int,
+        n_static: int = 0,
+        n_classes: int = 2,
+        *,
+        width: int = 64,
+        heads: int = 4,
+        time_width: int = 16,
+        channel_width: int = 16,
+        dropout: float = 0.2,
+        horizon: float = 48.0,
+    ) -> None:
+        super().__init__(n_channels, n_static, n_classes, features=width, dropout=dropout)
+        positive("horizon", horizon)
+        check.positive_int("heads", heads)
+        n_features = time_width + 1 + channel_width
+        self.encoding = TimeEncoding(time_width, horizon / 500, 4 * horizon)
+        self.channels = nn.Embedding(n_channels, channel_width)
+        self.elements = _layers(n_features, width, width)
+        self.attention = SetAttention(n_features, width // 2, heads)
+        self.joined = _layers(heads * width + n_static, width, width)
+
+    def summarize(self, readings: Readings) -> Float[Tensor, "batch width"]:
+        """Averages of all heads and static features, through a network."""
+        seen, n_sets = readings.observations(), len(readings.values)
+        elements = self.describe(seen)
+        weights = self.attention(elements, seen.rows, n_sets)
+        weighted = weights[:, :, None] * self.elements(elements)[:, None]
+        averages = segment_sum(weighted.flatten(1), seen.rows, n_sets)
+        return self.joined(torch.cat([averages, readings.static], dim=-1))
+
+    def describe(self, seen: Observations) -> Elements:
+        """Time, value and channel of each observation as one vector."""
+        return torch.cat(
+            [self.encoding(seen.times), seen.values[:, None], self.channels(seen.channels)], dim=-1
+        )
+
+
+def _layers(n_inputs: int, width: int, n_outputs: int) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(n_inputs, width), nn.ReLU(), nn.Linear(width, n_outputs), nn.ReLU())

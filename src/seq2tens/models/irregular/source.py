@@ -1,0 +1,46 @@
+"""Batches that keep missing entries, times and static features apart."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from seq2tens import _checks as check
+from seq2tens.data import Batch, Sequences, collate
+
+
+class IrregularSource:
+    """Sequences, and their labels 0, 1, … if there are any, as a source of `training.fit`.
+
+    The sequences should be standardised with statistics of the training set, see `IrregularScaler`: the
+    networks take 0 for the mean. A batch is a pair of `data.Batch` and labels (None without any).
+    """
+
+    def __init__(self, sequences: Sequences, labels: Any = None) -> None:
+        self.sequences = sequences
+        self.lengths = torch.tensor(sequences.lengths)
+        self.labels = None if labels is None else torch.as_tensor(np.array(labels)).long()
+        found = len(sequences) if self.labels is None else len(self.labels)
+        check.require(found == len(sequences), f"`labels` must have {len(sequences)} rows, got {found}")
+
+    def __len__(self) -> int:
+        return len(self.sequences)
+
+    def batch(self, rows: Tensor) -> tuple[Batch, Tensor | None]:
+        """The chosen rows."""
+        rows = torch.as_tensor(rows)
+        return collate(self.sequences, rows.numpy()), None if self.labels is None else self.labels[rows]
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of all there is."""
+        fields = (self.sequences.values, self.sequences.offsets, self.sequences.times, self.sequences.static)
+        total = hashlib.sha256()
+        for field in (*fields, None if self.labels is None else self.labels.numpy()):
+            total.update(b"none" if field is None else np.ascontiguousarray(field).tobytes())
+        return total.hexdigest()
