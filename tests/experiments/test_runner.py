@@ -78,7 +78,7 @@ def test_a_killed_process_costs_its_cell_only(data, tmp_path):
 RUN = """
 import sys
 from seq2tens.experiments import Cell, run
-run([Cell("tsc", "LIBRAS", "fcn128-ls2t64-3", 0, "fast")], sys.argv[1], threads=1, progress="silent")
+run([Cell("tsc", "LIBRAS", "fcn128-ls2t64-3", 0, "paper")], sys.argv[1], threads=1, progress="silent")
 """
 
 
@@ -89,7 +89,7 @@ def start(table, data):
 @pytest.mark.slow
 def test_a_killed_run_goes_on_where_it_was(data, tmp_path):
     """All of it is killed, when there is a checkpoint; the result is that of a run in one go."""
-    table, cell = tmp_path / "t.csv", Cell("tsc", "LIBRAS", "fcn128-ls2t64-3", 0, "fast")
+    table, cell = tmp_path / "t.csv", Cell("tsc", "LIBRAS", "fcn128-ls2t64-3", 0, "paper")
     folder = tmp_path / ".seq2tens" / cell.key
     process = start(table, data)
     wait_for(lambda: list(folder.glob("epoch-*.safetensors")))
@@ -103,7 +103,7 @@ def test_a_killed_run_goes_on_where_it_was(data, tmp_path):
     assert done == [cell]
     (row,) = read(table)
     train, test = load_dataset("LIBRAS", data)
-    direct = MODELS["fcn128-ls2t64-3"].make(0, "fast", 1).fit(train.sequences, train.labels)
+    direct = MODELS["fcn128-ls2t64-3"].make(0, "paper", 1).fit(train.sequences, train.labels)
     assert row.epochs == len(direct.history_) > int(first.stem.removeprefix("epoch-"))
     assert row.accuracy == round(direct.score(test.sequences, test.labels), 6)
     assert row.fit_seconds > 10  # the first checkpoint is written then
