@@ -10,8 +10,8 @@ _SIZES = (
 )
 _SWITCHES = "has_bias has_mask lifted reverse sequences keep joined shared difference"
 _INPUTS = (
-    "x weight given_weight bias coefficients powers mask state out final kept component parent depth runs "
-    "output"
+    "x weight given_weight bias coefficients powers mask state out final kept products component parent "
+    "depth runs output"
 )
 _GRADIENTS = "path dx dweight dbias weight_total bias_total dcoefficients dpowers"
 _THREADS = "scratch threads thread thread_number gemm limit_threads"

@@ -3,7 +3,8 @@
 A block of time steps is multiplied into a scratch that fits the cache, and scanned there. Between blocks
 states are float64 whatever the input, and within a block only the change since its beginning is summed in
 the input's dtype, so sums over a million steps stay accurate. The backward pass starts each block from a
-state that the forward pass kept, runs it again, and walks back.
+state that the forward pass kept, runs it again, and walks back. Where there is memory for the `products` of
+all blocks and there is one group of functionals, the backward pass need not multiply again.
 
 Each kernel takes one record of sizes and addresses (`CALL`), so that threads of torch can run it without
 Python: a task is a range of sequences and a group of functionals.
@@ -56,6 +57,12 @@ def project(r, x_address, steps, w, a, first):
     columns = r.components * r.group_width
     gemm(r.gemm, 0, 0, steps, columns, r.features, x_address, r.features, w, columns, a.dtype.type(0),
          a.ctypes.data + first * columns * a.itemsize, columns)  # fmt: skip
+
+
+@compiled
+def copy_rows(source, low, target, first, rows, columns):
+    """Rows of inner products from row `low` on to those from row `first` on."""
+    target[first * columns : (first + rows) * columns] = source[low * columns : (low + rows) * columns]
 
 
 @compiled
@@ -132,6 +139,7 @@ def forward(r, zero):
     x, out = memory(r.x, r.batch * r.length * r.features, zero), memory(r.out, r.out_size, zero)
     state, final = memory(r.state, r.state_size, zero), memory(r.final, r.state_size, zero)
     kept = memory(r.kept, r.kept_size, wide)
+    products = memory(r.products, r.batch * r.length * columns if r.products else 0, zero)
     thread = thread_number(r.thread_number) if r.thread_number else r.thread
     a, cursor = carve(r.scratch + thread * r.scratch_size, r.block * columns, zero)
     path, cursor = carve(cursor, 2 * size, zero)
@@ -162,7 +170,11 @@ def forward(r, zero):
                 target, first = (out, low) if in_place else (a, 0)
                 if counted > 0:
                     address = load_block(r, x, mask, low, counted, rows)
-                    project(r, address, counted, w, target, first)
+                    if r.products:
+                        project(r, address, counted, w, products, low)
+                        copy_rows(products, low, target, first, counted, columns)
+                    else:
+                        project(r, address, counted, w, target, first)
                 target[(first + counted) * columns : (first + total) * columns] = 0
                 for k in range(number):
                     place = (b + k) * (r.states - 1) * r.width + start
@@ -202,6 +214,7 @@ def backward(r, zero):
     x, dout = memory(r.x, r.batch * r.length * r.features, zero), memory(r.out, r.out_size, zero)
     dstate, dfinal = memory(r.state, r.state_size, zero), memory(r.final, r.state_size, zero)
     kept = memory(r.kept, r.kept_size, wide)
+    products = memory(r.products, r.batch * r.length * columns if r.products else 0, zero)
     thread = thread_number(r.thread_number) if r.thread_number else r.thread
     a, cursor = carve(r.scratch + thread * r.scratch_size, r.block * columns, zero)
     path, cursor = carve(cursor, (r.block + 1) * size, zero)
@@ -247,7 +260,10 @@ def backward(r, zero):
                 address = x.ctypes.data
                 if counted > 0:
                     address = load_block(r, x, mask, low, counted, rows)
-                    project(r, address, counted, w, a, 0)
+                    if r.products:
+                        copy_rows(products, low, a, 0, counted, columns)
+                    else:
+                        project(r, address, counted, w, a, 0)
                 a[counted * columns : total * columns] = 0
                 if r.shared or r.lifted or r.has_mask:
                     da[: total * columns] = 0

@@ -179,6 +179,7 @@ def _place_layers(
             "x": x, "mask": (MASK, 0), "state": (ZEROS, 0), "final": final, "out": levels,
             "given_weight": (weight, 0), "bias": (weight + 1, 0) if biased else (ZEROS, 0),
             "weight": arena.take(math.prod(shape)), "kept": arena.take(record[AT["kept_size"]], 8),
+            "products": arena.take(batch * time * order * width),
         }  # fmt: skip
         y = (Y, 0) if i == len(sizes) - 1 else arena.take(size)
         norm = {"x": levels, "mean": (statistics, 0), "variance": (statistics + 1, 0), "y": y}
