@@ -93,8 +93,11 @@ class Run:
         row |= self._validate() | {"rate": rate, "seconds": time.perf_counter() - begin}
         # Processes must decide alike, and what they measure may differ in the last digit.
         row = self.fabric.broadcast(row)
-        if isinstance(self.state.scheduler, ReduceLROnPlateau):
-            self.state.scheduler.step(row[self.recipe.monitor])
+        scheduler = self.state.scheduler
+        if isinstance(scheduler, ReduceLROnPlateau):
+            scheduler.step(row[self.recipe.monitor])
+        elif scheduler is not None and not self.recipe.schedule.per_step:
+            scheduler.step()
         self.state.note(row, self.recipe)
         return row
 

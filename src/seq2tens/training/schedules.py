@@ -115,9 +115,29 @@ class Cosine:
         return self.floor + (1 - self.floor) * (1 + math.cos(math.pi * min(1.0, done))) / 2
 
 
-Schedule = Constant | Plateau | OneCycle | Cosine
+@dataclass(frozen=True, kw_only=True)
+class Stairs:
+    """Multiply the rate by `factor` after every `every` epochs; it stays at or above `floor` · rate."""
+
+    every: int
+    factor: float = 0.5
+    floor: float = 0.0
+    kind: ClassVar[str] = "stairs"
+    per_step: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check.positive_int("every", self.every)
+        between("factor", self.factor, 0, 1)
+        between("floor", self.floor, 0, 1, low_included=True)
+
+    def build(self, optimizer: Optimizer, steps: int, mode: Mode) -> LambdaLR:
+        """The factor of each epoch."""
+        return LambdaLR(optimizer, lambda epoch: max(self.floor, self.factor ** (epoch // self.every)))
+
+
+Schedule = Constant | Plateau | OneCycle | Cosine | Stairs
 Scheduler = LRScheduler | ReduceLROnPlateau | None
-KINDS: dict[str, type[Schedule]] = {cls.kind: cls for cls in (Constant, Plateau, OneCycle, Cosine)}
+KINDS: dict[str, type[Schedule]] = {cls.kind: cls for cls in (Constant, Plateau, OneCycle, Cosine, Stairs)}
 
 
 def to_dict(schedule: Schedule) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from seq2tens._checks import require
@@ -58,6 +58,31 @@ class SequenceBatch(NamedTuple):
     weights: Float[Tensor, " rows"] | None
 
 
+class Steps(NamedTuple):
+    """Where the steps of some sequences are in a tensor of all steps; `lengths` is None without padding."""
+
+    places: Int[Tensor, "rows time"]
+    outside: Bool[Tensor, "rows time"] | None
+    lengths: Int[Tensor, " rows"] | None
+
+    @classmethod
+    def of(cls, rows: Tensor, starts: Int[Tensor, " all"], all_lengths: Int[Tensor, " all"]) -> Steps:
+        """Those of the chosen rows."""
+        lengths = all_lengths[rows]
+        longest = max(1, int(lengths.max()))
+        step = torch.arange(longest)
+        index = starts[rows][:, None] + step
+        if int(lengths.min()) == longest:
+            return cls(index, None, None)
+        outside = step >= lengths[:, None]
+        return cls(index.masked_fill_(outside, 0), outside, lengths)
+
+    def gather(self, steps: Shaped[Tensor, "steps channels"]) -> Shaped[Tensor, "rows time channels"]:
+        """The steps at these places, padded with zeros."""
+        values = steps.index_select(0, self.places.flatten()).view(*self.places.shape, -1)
+        return values if self.outside is None else values.masked_fill_(self.outside[..., None], 0)
+
+
 class SequenceSource:
     """Sequences without gaps, with labels and row weights if there are any.
 
@@ -90,19 +115,10 @@ class SequenceSource:
 
     def batch(self, rows: Tensor) -> SequenceBatch:
         """The chosen rows."""
-        lengths = self.lengths[rows]
-        longest = max(1, int(lengths.max()))
-        step = torch.arange(longest)
-        padded = int(lengths.min()) < longest
-        outside = step >= lengths[:, None] if padded else None
-        index = self.starts[rows][:, None] + step
-        if outside is not None:
-            index = index.masked_fill_(outside, 0)
-        values = self.steps.index_select(0, index.flatten()).view(*index.shape, -1)
-        if outside is not None:
-            values = values.masked_fill_(outside[..., None], 0.0)
+        places = Steps.of(rows, self.starts, self.lengths)
+        values = places.gather(self.steps)
         labels, weights = (None if t is None else t[rows] for t in (self.labels, self.weights))
-        return SequenceBatch(values, lengths if padded else None, labels, weights)
+        return SequenceBatch(values, places.lengths, labels, weights)
 
     @cached_property
     def digest(self) -> str:

@@ -92,12 +92,15 @@ class GPVAE(nn.Module):
         observed: Observed | None = None,
         lengths: Lengths | None = None,
         *,
+        seen: Observed | None = None,
         noise: Noise | None = None,
         generator: torch.Generator | None = None,
         n_samples: int = 1,
     ) -> Elbo:
         """The bound, see `elbo`."""
-        return self.elbo(values, observed, lengths, noise=noise, generator=generator, n_samples=n_samples)
+        return self.elbo(
+            values, observed, lengths, seen=seen, noise=noise, generator=generator, n_samples=n_samples
+        )
 
     def elbo(
         self,
@@ -105,6 +108,7 @@ class GPVAE(nn.Module):
         observed: Observed | None = None,
         lengths: Lengths | None = None,
         *,
+        seen: Observed | None = None,
         noise: Noise | None = None,
         generator: torch.Generator | None = None,
         n_samples: int = 1,
@@ -112,9 +116,10 @@ class GPVAE(nn.Module):
         """The evidence lower bound of each sequence, the mean over draws of its latent path.
 
         Draws come from `noise`, standard normal, or from the generator. Entries that are not observed and
-        steps beyond the length may hold anything.
+        steps beyond the length may hold anything. The encoder may see less than was observed: it is a bound
+        whatever the posterior is.
         """
-        posterior = self.encode(values, observed, lengths)
+        posterior = self.encode(values, observed if seen is None else seen, lengths)
         divergence = posterior.kl(self._prior_at(posterior)).sum(1)
         targets, counted = self._targets(values, observed, posterior)
         paths = posterior.sample(self._noise(posterior, noise, generator, n_samples))
@@ -170,7 +175,7 @@ class GPVAE(nn.Module):
         posterior = self.encode(values, observed, lengths)
         counted = held_out if posterior.inside is None else held_out & posterior.inside[..., None]
         paths = posterior.sample(self._noise(posterior, noise, generator, n_samples))
-        return self._log_density(paths, targets, counted)
+        return self._log_density(paths, torch.where(counted, targets, 0.0), counted)
 
     def _prior_at(self, posterior: Posterior) -> Factor:
         mean = posterior.mean
@@ -180,17 +185,16 @@ class GPVAE(nn.Module):
         self, values: Path, observed: Observed | None, posterior: Posterior
     ) -> tuple[Path, Observed]:
         """What the bound compares with, and which entries of it count."""
-        everything = torch.ones_like(values, dtype=torch.bool)
-        known = everything if observed is None else observed
+        inside = torch.ones_like(values, dtype=torch.bool)
         if posterior.inside is not None:
-            everything = everything & posterior.inside[..., None]
-        counted = everything & known if self.masked else everything
-        return torch.where(known, values, 0.0), counted
+            inside = inside & posterior.inside[..., None]
+        known = inside if observed is None else inside & observed
+        return torch.where(known, values, 0.0), known if self.masked else inside
 
     def _log_density(self, paths: Tensor, targets: Path, counted: Observed) -> Float[Tensor, " batch"]:
-        clean = torch.where(counted, targets, 0.0)  # a NaN would reach gradients even where it does not count
-        density = self.decoder.log_density(self.decoder(paths), clean)
-        return torch.where(counted, density, 0.0).sum((-2, -1)).mean(0)
+        """Of finite targets: a NaN would reach gradients even where it does not count."""
+        density = self.decoder.log_density(self.decoder(paths), targets)
+        return (density * counted).sum((-2, -1)).mean(0)
 
     def _noise(
         self, posterior: Posterior, noise: Noise | None, generator: torch.Generator | None, n_samples: int
