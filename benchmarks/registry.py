@@ -35,7 +35,14 @@ def suite(function: Callable[[], Iterator[Case]]) -> Callable[[], Iterator[Case]
 
 def cases(names: list[str]) -> list[Case]:
     """All cases of the suites named, or of every suite."""
-    from benchmarks import intervals, layer, maps, streaming, training  # noqa: F401  (they register themselves)
+    from benchmarks import (  # noqa: F401  (they register themselves)
+        intervals,
+        kl,
+        layer,
+        maps,
+        streaming,
+        training,
+    )
 
     unknown = set(names) - set(SUITES)
     if unknown:

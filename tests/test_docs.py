@@ -14,6 +14,7 @@ PAGES = [
     "classify.md",
     "data.md",
     "explain.md",
+    "imputation.md",
     "irregular.md",
     "long-sequences.md",
     "random-ls2t.md",
@@ -91,10 +92,12 @@ def test_the_page_of_the_shell_has_every_option():
         "predict",
         "evaluate",
         "explain",
+        "impute",
         "stream",
         "info",
         "reproduce tsc",
         "reproduce mortality",
+        "reproduce imputation",
         "report",
     ]
     for verb, section in sections.items():

@@ -67,7 +67,7 @@ def test_refusals(results, tmp_path):
     empty = tmp_path / "empty"
     empty.mkdir()
     assert refused("report", empty, "--out", out) == (
-        f"{empty} must hold a results table (tsc.csv or mortality.csv), got none"
+        f"{empty} must hold a results table (tsc.csv or mortality.csv or imputation.csv), got none"
     )
     assert refused("report", table, "--out", tmp_path / "no" / "r.html") == (
         f"`--out` must lie in a folder that exists, got {tmp_path / 'no' / 'r.html'}"

@@ -272,10 +272,15 @@ def test_tables_are_found_in_a_folder_and_known_by_columns(tmp_path):
         (
             "mine.csv",
             "a,b\n1,2\n",
-            "must be named after an experiment (tsc, mortality) or have the columns of its table, got a, b",
+            "must be named after an experiment (tsc, mortality, imputation) or have the columns of its "
+            "table, got a, b",
         ),
         ("mine.csv", "", "got no columns"),
-        ("notes.txt", None, "must hold a results table (tsc.csv or mortality.csv), got none"),
+        (
+            "notes.txt",
+            None,
+            "must hold a results table (tsc.csv or mortality.csv or imputation.csv), got none",
+        ),
     ],
 )
 def test_tables_that_cannot_be_read(tmp_path, name, text, message):

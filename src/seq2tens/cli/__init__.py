@@ -11,6 +11,7 @@ from seq2tens.cli._shell import Shell
 from seq2tens.cli.evaluate import evaluate
 from seq2tens.cli.explain import explain
 from seq2tens.cli.fit import fit
+from seq2tens.cli.impute import impute
 from seq2tens.cli.info import info
 from seq2tens.cli.predict import predict
 from seq2tens.cli.report import report
@@ -25,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"max_content_width": 100},
 )
-for verb in (fit, predict, evaluate, explain, stream, info, report):
+for verb in (fit, predict, evaluate, explain, impute, stream, info, report):
     app.command()(verb)
 app.add_typer(reproduce)
 

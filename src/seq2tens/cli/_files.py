@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from seq2tens.cli._shell import UserError, refusing
@@ -32,11 +34,18 @@ def picture(path: Path | None, option: str) -> Path | None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a file; one that was there stays if this fails."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="")
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Another file to write, which takes the place of this one in the end, or vanishes if that fails."""
     # A name of its own for every process: several may write into one folder.
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with refusing(OSError):
-            temporary.write_text(text, encoding="utf-8", newline="")
+            yield temporary
             os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,17 +24,25 @@ FolderArgument = Annotated[
 ]
 
 
-def make(name: str, options: dict[str, Any], settings: Sequence[str]) -> Any:
-    """A new classifier; options that are None are left to its own defaults."""
+def make(
+    name: str,
+    options: dict[str, Any],
+    settings: Sequence[str],
+    models: Mapping[str, type[Any]] | None = None,
+) -> Any:
+    """A new estimator, a classifier if `models` does not say more; options that are None are left to its own
+    defaults."""
     from seq2tens.estimators import MODELS
 
-    if name not in MODELS:
-        raise UserError(f"`--model` must be one of {', '.join(MODELS)}, got {name!r}")
-    known = inspect.signature(MODELS[name]).parameters
+    models = MODELS if models is None else models
+    if name not in models:
+        raise UserError(f"`--model` must be one of {', '.join(models)}, got {name!r}")
+    known = inspect.signature(models[name]).parameters
     given = {key: value for key, value in options.items() if value is not None}
     given |= {key: None for key in ("class_weight", "scaling") if given.get(key) == "none"}
-    if "progress" not in known:
-        given.pop("progress", None)  # it has a default in the shell, and not every model has epochs
+    for key in ("progress", "random_state"):
+        if key not in known:
+            given.pop(key, None)  # they have defaults in the shell, and not every model has a use for them
     for key in given:
         if key not in known:
             raise UserError(f"`--{key.replace('_', '-')}` is no setting of the model {name}")
@@ -42,7 +50,7 @@ def make(name: str, options: dict[str, Any], settings: Sequence[str]) -> Any:
         _check_device(str(given["device"]))
     sizes = {key: parameter.default for key, parameter in known.items() if key not in options}
     arguments: dict[str, Any] = {**given, **_parsed(settings, sizes)}
-    return MODELS[name](**arguments)
+    return models[name](**arguments)
 
 
 def option_names(classifier: Any, options: dict[str, Any]) -> dict[str, str]:

@@ -10,6 +10,7 @@ import typer
 from seq2tens.cli import _runs
 from seq2tens.cli._runs import OPTIONS, DryRun, Out, Progress, Ray, Scratch, Threads, Workers
 from seq2tens.cli._shell import note, refusing
+from seq2tens.cli.imputation import imputation
 from seq2tens.cli.mortality import mortality
 
 if TYPE_CHECKING:  # importing them takes seconds
@@ -58,6 +59,7 @@ def root() -> None:
 
 
 reproduce.command()(mortality)
+reproduce.command()(imputation)
 
 
 @reproduce.command()

@@ -1,4 +1,4 @@
-"""Classifiers and feature maps in the manner of scikit-learn and aeon."""
+"""Classifiers, feature maps and imputers in the manner of scikit-learn and aeon."""
 
 from seq2tens.estimators.base import SequenceClassifier
 from seq2tens.estimators.classifiers import (
@@ -9,6 +9,21 @@ from seq2tens.estimators.classifiers import (
 )
 from seq2tens.estimators.evaluation import Evaluation, evaluate
 from seq2tens.estimators.features import LS2TFeatures, Seq2TensFeatures
+from seq2tens.estimators.imputers import (
+    IMPUTERS,
+    BRITSImputer,
+    ForwardImputer,
+    GPVAEImputer,
+    HIVAEImputer,
+    Imputer,
+    LatentImputer,
+    LinearImputer,
+    MeanImputer,
+    PointImputer,
+    PyPOTSImputer,
+    SAITSImputer,
+    VAEImputer,
+)
 from seq2tens.estimators.networks import NetworkClassifier
 from seq2tens.estimators.random_explanation import Explanation, Filter
 from seq2tens.estimators.random_features import RandomLS2TFeatures
@@ -27,7 +42,9 @@ MODELS: dict[str, type[SequenceClassifier]] = {
 load = Storable.load
 
 __all__ = [
+    "IMPUTERS",
     "MODELS",
+    "BRITSImputer",
     "ClassifierStream",
     "DeepLS2TClassifier",
     "Evaluation",
@@ -35,14 +52,25 @@ __all__ = [
     "FCNClassifier",
     "FCNLS2TClassifier",
     "Filter",
+    "ForwardImputer",
+    "GPVAEImputer",
+    "HIVAEImputer",
+    "Imputer",
     "LS2TFeatures",
+    "LatentImputer",
+    "LinearImputer",
+    "MeanImputer",
     "NetworkClassifier",
+    "PointImputer",
+    "PyPOTSImputer",
     "RandomLS2TClassifier",
     "RandomLS2TFeatures",
     "RandomLS2TRegressor",
     "ResNetClassifier",
+    "SAITSImputer",
     "Seq2TensFeatures",
     "SequenceClassifier",
+    "VAEImputer",
     "evaluate",
     "load",
 ]

@@ -83,12 +83,12 @@ def _converted(X: Any) -> Sequences:
         if isinstance(X[0], Sequences):
             return Sequences.concatenate(X)
         X = [x[None] if isinstance(x, np.ndarray) and x.ndim == 1 else x for x in X]
-    if _kind(X) not in ("numpy3D", "np-list"):
+    if collection_type(X) not in ("numpy3D", "np-list"):
         X = convert_collection(X, "np-list")
     return from_aeon(X)
 
 
-def _kind(X: Any) -> str:
+def collection_type(X: Any) -> str:
     """aeon's name for this kind of collection."""
     try:
         return get_type(X)

@@ -18,7 +18,7 @@ from seq2tens.data import Preparation, Sequences, length_blocks
 from seq2tens.estimators import _plain
 from seq2tens.estimators.base import SequenceClassifier
 from seq2tens.estimators.devices import find_device, is_first, make_fabric
-from seq2tens.estimators.randomness import RandomState, seed_of
+from seq2tens.estimators.randomness import RandomState, repeatable_seed
 from seq2tens.estimators.weighting import class_weights, row_weights
 from seq2tens.training import Checkpoints, CrossEntropy, Recipe, SequenceBatch, SequenceSource, Subset
 from seq2tens.training.checkpoint import Tensors
@@ -95,7 +95,7 @@ class NetworkClassifier(SequenceClassifier):
 
     def _fit(self, X: Sequences, y: Shaped[np.ndarray, " rows"], sample_weight: Any = None) -> None:
         fabric = make_fabric(self.device, _plain.python(self.devices), _plain.python(self.num_nodes))
-        seed = fabric.broadcast(self._seed())
+        seed = fabric.broadcast(repeatable_seed(self.random_state, self.checkpoint))
         labels = torch.from_numpy(np.searchsorted(self.classes_, y))
         kept, held = self._split(labels, seed)
         preparation = Preparation(self._scaling(len(X)), self.since_observed)
@@ -138,14 +138,6 @@ class NetworkClassifier(SequenceClassifier):
             f"but the network's output for sequence {wrong[:1].sum()} is not finite",
         )
         return logits.softmax(dim=1).numpy()
-
-    def _seed(self) -> int:
-        check.require(
-            self.checkpoint is None or isinstance(self.random_state, int | np.integer),
-            "`random_state` must be an integer where there is a `checkpoint`, or a second call would not "
-            f"be the same run, got {self.random_state!r}",
-        )
-        return seed_of(self.random_state)
 
     def _scaling(self, n_train: int) -> Literal["channel", "sequence"] | None:
         check.choice("scaling", self.scaling, ("auto", "channel", "sequence", None))

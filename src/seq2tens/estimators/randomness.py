@@ -24,3 +24,13 @@ def seed_of(random_state: RandomState) -> int:
         )
     require(random_state >= 0, f"`random_state` must be at least 0, got {random_state}")
     return int(random_state)
+
+
+def repeatable_seed(random_state: RandomState, checkpoint: object) -> int:
+    """`seed_of`; where there is a checkpoint, of an integer only, or a second call would be another run."""
+    require(
+        checkpoint is None or isinstance(random_state, int | np.integer),
+        "`random_state` must be an integer where there is a `checkpoint`, or a second call would not "
+        f"be the same run, got {random_state!r}",
+    )
+    return seed_of(random_state)

@@ -11,7 +11,7 @@ from seq2tens.experiments.cells import AnyCell
 from seq2tens.experiments.rows import RowTable
 
 # Each is a module of this name, with an `EXPERIMENT` and a function `measure` that turns a cell into a row.
-NAMES = ("tsc", "mortality")
+NAMES = ("tsc", "mortality", "imputation")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,15 @@ from typing import Any
 
 import seq2tens
 from seq2tens._checks import require
-from seq2tens.experiments import mortality_report, mortality_table, report_page, table, tsc_report
+from seq2tens.experiments import (
+    imputation_report,
+    imputation_table,
+    mortality_report,
+    mortality_table,
+    report_page,
+    table,
+    tsc_report,
+)
 from seq2tens.experiments.drawing import svg
 from seq2tens.experiments.formats import Table
 from seq2tens.experiments.rows import AnyRow, RowTable
@@ -21,17 +29,22 @@ START, END = "<!-- results -->", "<!-- end of results -->"
 
 @dataclass(frozen=True)
 class Kind:
-    """How the results of an experiment are read and told; `options` are those that its section has."""
+    """How the results of an experiment are read and told; `options` are those that its section has.
+
+    With `beside`, files beside the table belong to them, and the section is given the folder.
+    """
 
     table: RowTable[Any]
     section: Callable[..., Section]
     options: tuple[str, ...] = ()
+    beside: bool = False
 
 
 # By the name of the experiment, which is that of its results table too.
 KINDS = {
     "tsc": Kind(table.TABLE, tsc_report.section, ("samples",)),
     "mortality": Kind(mortality_table.TABLE, mortality_report.section),
+    "imputation": Kind(imputation_table.TABLE, imputation_report.section, beside=True),
 }
 
 
@@ -43,9 +56,14 @@ class Source:
     kind: Kind
     rows: Sequence[AnyRow]
 
+    def section(self, **options: Any) -> Section:
+        """What there is to tell."""
+        folder = {"folder": self.path.parent} if self.kind.beside else {}
+        return self.kind.section(self.rows, **folder, **options)
+
 
 def read(path: str | Path) -> list[Source]:
-    """The results in a table, or in the tables of a folder (`tsc.csv`, `mortality.csv`).
+    """The results in a table, or in the tables of a folder (`tsc.csv`, `mortality.csv`, `imputation.csv`).
 
     A table of another name is known by its columns. A table without a finished cell is an error.
     """
@@ -80,9 +98,7 @@ def _kind_by_columns(path: Path) -> Kind:
 def sections(sources: Sequence[Source], **options: int) -> list[Section]:
     """What there is to tell; `options` are those of the sections, such as `samples`."""
     return [
-        source.kind.section(
-            source.rows, **{name: options[name] for name in source.kind.options if name in options}
-        )
+        source.section(**{name: options[name] for name in source.kind.options if name in options})
         for source in sources
     ]
 
@@ -103,7 +119,7 @@ def markdown(sources: Sequence[Source]) -> str:
     """The main tables of all results, for a page of documentation."""
     parts = []
     for source in sources:
-        section = source.kind.section(source.rows, details=False)
+        section = source.section(details=False)
         parts.append(f"## {section.title}")
         for part in section.parts:
             parts += [f"### {part.title}", *(_markdown(block) for block in part.blocks)]

@@ -1,0 +1,36 @@
+"""Estimators that fill what is missing in sequences."""
+
+from seq2tens.estimators.imputers.base import Imputer
+from seq2tens.estimators.imputers.latent import LatentImputer
+from seq2tens.estimators.imputers.points import PointImputer
+from seq2tens.estimators.imputers.pypots import BRITSImputer, PyPOTSImputer, SAITSImputer
+from seq2tens.estimators.imputers.rules import ForwardImputer, LinearImputer, MeanImputer
+from seq2tens.estimators.imputers.vae import GPVAEImputer, HIVAEImputer, VAEImputer
+
+# Names for the shell.
+IMPUTERS: dict[str, type[Imputer]] = {
+    "gp-vae": GPVAEImputer,
+    "hi-vae": HIVAEImputer,
+    "vae": VAEImputer,
+    "mean": MeanImputer,
+    "forward": ForwardImputer,
+    "linear": LinearImputer,
+    "brits": BRITSImputer,
+    "saits": SAITSImputer,
+}
+
+__all__ = [
+    "IMPUTERS",
+    "BRITSImputer",
+    "ForwardImputer",
+    "GPVAEImputer",
+    "HIVAEImputer",
+    "Imputer",
+    "LatentImputer",
+    "LinearImputer",
+    "MeanImputer",
+    "PointImputer",
+    "PyPOTSImputer",
+    "SAITSImputer",
+    "VAEImputer",
+]

@@ -1,0 +1,177 @@
+"""What all imputers have in common."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from aeon.transformations.collection.base import BaseCollectionTransformer
+from jaxtyping import Float
+
+from seq2tens._checks import positive_int, require
+from seq2tens.data import Preparation, Sequences, held_out
+from seq2tens.estimators import _plain
+from seq2tens.estimators.imputers.kinds import Collection, Values, read
+from seq2tens.estimators.inputs import SequenceInput
+from seq2tens.estimators.randomness import RandomState, seed_of
+from seq2tens.estimators.saving import Storable
+from seq2tens.training.checkpoint import Tensors
+
+Draws = Float[np.ndarray, "draws steps channels"]
+
+
+class Imputer(SequenceInput, Storable, BaseCollectionTransformer):
+    """Values in place of those that were not observed: one, several at random, or an interval.
+
+    Collections are arrays `(n, channels, time)`, lists of arrays `(channels, time)`, `data.Sequences`,
+    dictionaries of PyPOTS (`X` of shape `(n, time, channels)`) and aeon's others; NaN is what is missing.
+    The result is of the kind that was given, and what was observed stays as it is, to the last bit.
+
+    A channel of which training has seen nothing is filled with 0, if nothing better is said. After `fit`
+    there are `scaler_`, with the mean and scale of each channel, and `n_channels_`.
+
+    A subclass has `_learn(X)` and `_fill(X)`, `_intervals(X, coverage)` and `_draws(X, n, seed)`, in which
+    `X` is a `Sequences`; what they give for observed entries is not looked at.
+    """
+
+    _tags: ClassVar[dict[str, Any]] = {
+        "X_inner_type": ["np-list", "numpy3D"],
+        "output_data_type": "Collection",
+        "removes_missing_values": True,
+        "capability:multivariate": True,
+        "capability:unequal_length": True,
+        "capability:missing_values": True,
+    }
+
+    def transform(self, X: Any, y: Any = None) -> Any:
+        """The collection with every missing entry filled; `y` is not looked at."""
+        given = self._fitted_to(X)
+        return given.with_values(self._completed(given.sequences))
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """`fit`, then `transform` of the same collection."""
+        return self.fit(X, y).transform(X)
+
+    def sample(self, X: Any, n: int = 1, random_state: RandomState = None) -> Any:
+        """Completed copies with missing entries drawn at random.
+
+        Args:
+            X: a collection.
+            n: how many copies.
+            random_state: an integer, a numpy `RandomState` or None. The draws for a sequence depend on it and
+                on the sequence's place in the collection, not on the other sequences.
+
+        Returns:
+            A list of collections; for an array, one array with an axis more before the others.
+        """
+        n = _plain.python(n)
+        positive_int("n", n)
+        given = self._fitted_to(X)
+        draws = self._draws(given.sequences, n, seed_of(random_state))
+        copies = [given.with_values(_missing_only(given.sequences, values)) for values in draws]
+        return np.stack(copies) if given.stacks else copies
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[Any, Any]:
+        """Lower and upper ends of intervals that hold a missing entry with this probability, each by itself.
+
+        Both are collections like `X`; at observed entries they are the value itself.
+        """
+        require(0 < coverage < 1, f"`coverage` must lie in (0, 1), got {coverage}")
+        given = self._fitted_to(X)
+        low, high = self._intervals(given.sequences, coverage)
+        return (
+            given.with_values(_missing_only(given.sequences, low)),
+            given.with_values(_missing_only(given.sequences, high)),
+        )
+
+    def score(
+        self, X: Any, truth: Any = None, *, fraction: float = 0.1, random_state: RandomState = 0
+    ) -> float:
+        """Minus the mean squared error of filled entries, in units of each channel's scale in training.
+
+        Args:
+            X: a collection.
+            truth: the same collection with more entries known; those that `X` lacks are compared. Without
+                it, some of the observed entries of `X` are hidden at random, filled and compared.
+            fraction: how much of the observed entries is hidden then.
+            random_state: which of them.
+        """
+        own = self._fitted_to(X).sequences
+        if truth is None:
+            generator = np.random.default_rng(seed_of(random_state))
+            values, compared = held_out(own.values, fraction, generator)
+            known = own.values
+            own = Sequences(values, own.offsets, own.times, own.static)
+        else:
+            known = _known(truth, own)
+            compared = np.isnan(own.values) & ~np.isnan(known)
+        require(bool(compared.any()), "`score` needs at least one entry to compare, got none")
+        errors = ((self._completed(own) - known) / self.scaler_.scale_)[compared]
+        return -float(np.mean(np.square(errors), dtype=np.float64))
+
+    def _fit(self, X: Sequences, y: Any = None) -> None:
+        self.preparation_ = Preparation("channel").fit(_values_only(X))
+        self._learn(X)
+
+    def _transform(self, X: Sequences, y: Any = None) -> Sequences:
+        return Sequences(self._completed(X), X.offsets, X.times, X.static)
+
+    def _learn(self, X: Sequences) -> None:
+        """Learn what `_fill` needs; `preparation_` is there."""
+        raise NotImplementedError
+
+    def _fill(self, X: Sequences) -> Values:
+        """A value for each entry."""
+        raise NotImplementedError
+
+    def _intervals(self, X: Sequences, coverage: float) -> tuple[Values, Values]:
+        raise NotImplementedError
+
+    def _draws(self, X: Sequences, n: int, seed: int) -> Draws:
+        raise NotImplementedError
+
+    def _preprocess_collection(self, X: Any, store_metadata: bool = True) -> Sequences:
+        return super()._preprocess_collection(read(X).sequences, store_metadata)
+
+    def _check_shape(self, X: Sequences) -> None:
+        """Times and static features are kept, and need not be those of training."""
+        self.preparation_.check(_values_only(X), "X")
+
+    def _check_y(self, y: Any, n_cases: int | None = None) -> None:
+        """Nothing to check: labels, which a pipeline may give, are not looked at."""
+
+    def _fitted_to(self, X: Any) -> Collection:
+        self._check_is_fitted()
+        given = read(X)
+        self._check_shape(given.sequences)
+        return given
+
+    def _completed(self, X: Sequences) -> Values:
+        return X.values if not np.isnan(X.values).any() else _missing_only(X, self._fill(X))
+
+    def _tensors(self) -> Tensors:
+        return {}
+
+    def _facts(self) -> dict[str, Any]:
+        return {"preparation": self.preparation_.state(), "metadata": self.metadata_}
+
+    def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
+        self.preparation_, self.metadata_ = Preparation.from_state(facts["preparation"]), facts["metadata"]
+
+
+def _values_only(X: Sequences) -> Sequences:
+    return Sequences(X.values, X.offsets)
+
+
+def _missing_only(X: Sequences, filled: Values) -> Values:
+    """What was observed, and elsewhere what was filled, in the type of what was observed."""
+    return np.where(np.isnan(X.values), filled.astype(X.values.dtype), X.values)
+
+
+def _known(truth: Any, X: Sequences) -> Values:
+    known = read(truth).sequences
+    require(
+        np.array_equal(known.lengths, X.lengths) and known.n_channels == X.n_channels,
+        f"`truth` must have the sequences, steps and channels of `X`, got {known!r} for {X!r}",
+    )
+    return known.values
