@@ -36,12 +36,13 @@ def suite(function: Callable[[], Iterator[Case]]) -> Callable[[], Iterator[Case]
 def cases(names: list[str]) -> list[Case]:
     """All cases of the suites named, or of every suite."""
     from benchmarks import (  # noqa: F401  (they register themselves)
+        epochs,
+        images,
         intervals,
         kl,
         layer,
         maps,
         streaming,
-        training,
     )
 
     unknown = set(names) - set(SUITES)

@@ -46,7 +46,7 @@ class ImagePreprocessor(nn.Module):
 
     A black and white image has 512 different neighbourhoods of 3 x 3 pixels at most. Hence its first
     convolution takes no more than 512 different values, and what each of them adds to the second one is
-    looked up in a table: the same numbers up to rounding, a hundred times faster.
+    looked up in a table: the same numbers up to rounding, some thirty times faster.
     """
 
     def __init__(self, image_shape: tuple[int, int, int], width: int = 256) -> None:

@@ -1,6 +1,6 @@
 """Epochs of training on JapaneseVowels, which comes with aeon: with LS2T layers, and without.
 
-python -m benchmarks run training
+python -m benchmarks run epochs
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def epoch(network: nn.Module) -> Prepare:
 
 
 @suite
-def training() -> Iterator[Case]:
+def epochs() -> Iterator[Case]:
     """An epoch of FCN64-LS2T64³ against one of a plain FCN of as many parameters."""
     torch.manual_seed(0)
     plain, mixed = FCN(12, EQUAL_WIDTH), FCNLS2T(12)
     peer = f"FCN{EQUAL_WIDTH} ({parameters(plain)} parameters)"
     contenders = {peer: epoch(plain), f"FCN64-LS2T64³ ({parameters(mixed)} parameters)": epoch(mixed)}
-    yield Case("training", "an epoch of JapaneseVowels", peer, contenders)
+    yield Case("epochs", "an epoch of JapaneseVowels", peer, contenders)
