@@ -12,6 +12,7 @@ from seq2tens.estimators import (
     FCNLS2TClassifier,
     ResNetClassifier,
 )
+from seq2tens.estimators.randomness import repeatable_seed
 from seq2tens.training import Checkpoints, Recipe, fast_recipe, paper_recipe
 
 QUICK = {"epochs": 2, "batch_size": 8, "device": "cpu"}
@@ -146,7 +147,7 @@ class TestValidation:
         X, y = problem()
         model = small(epochs=1, validation_fraction=0.25, scaling="channel").fit(X, y)
         labels = torch.from_numpy(np.searchsorted(model.classes_, y))
-        _, held = model._split(labels, model._seed())
+        _, held = model._split(labels, repeatable_seed(model.random_state, model.checkpoint))
         altered = [100 * x if i in held.tolist() else x for i, x in enumerate(X)]
         again = small(epochs=1, validation_fraction=0.25, scaling="channel").fit(altered, y)
         assert again.preparation_.state() == model.preparation_.state()
