@@ -244,7 +244,8 @@ def test_wrong_arguments():
 
 
 PEAK = """
-import resource, torch
+import torch
+from seq2tens.experiments.provenance import peak_bytes
 from seq2tens.nn import {name} as Network, checkpoint_chunks
 
 network = Network(4, 16, {sizes}, return_sequences=False).eval()
@@ -260,7 +261,7 @@ class Walk:
 outputs, _ = checkpoint_chunks(network, Walk())
 outputs[-1].square().mean().backward()
 assert all(p.grad.isfinite().all() for p in network.parameters())
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+print(peak_bytes())
 """
 
 
