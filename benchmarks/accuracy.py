@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.pages import fill, markdown
 from benchmarks.report import END, START
 from seq2tens.data import Labelled, load_dataset, to_aeon
 from seq2tens.experiments.published import ACCURACY
@@ -170,8 +171,8 @@ def tables(rows: list[Row]) -> str:
     seconds.append(["sum", *(_total_seconds(rows, datasets, m) if m in complete else "" for m in models)])
     published = [f"{name}, published" for name in next(iter(PUBLISHED.values()))]
     return (
-        f"### Test accuracy\n\n{_markdown(['data set', *models, *published], accuracy)}\n\n"
-        f"### Seconds: fit + predict\n\n{_markdown(['data set', *models], seconds)}\n"
+        f"### Test accuracy\n\n{markdown(['data set', *models, *published], accuracy)}\n\n"
+        f"### Seconds: fit + predict\n\n{markdown(['data set', *models], seconds)}\n"
     )
 
 
@@ -205,16 +206,9 @@ def _total_seconds(rows: list[Row], datasets: list[str], model: str) -> str:
     return f"{sum(means):.1f}"
 
 
-def _markdown(header: list[str], lines: list[list[str]]) -> str:
-    rule = ["---", *["---:"] * (len(header) - 1)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in [header, rule, *lines])
-
-
 def report(results: Path = RESULTS, page: Path = PAGE) -> None:
     """Put the tables between the marks of a page."""
-    before, _, rest = page.read_text().partition(START)
-    _, _, after = rest.partition(END)
-    page.write_text(f"{before}{START}\n\n{tables(read(results))}\n{END}{after}")
+    fill(page, START, END, tables(read(results)))
 
 
 def main() -> None:

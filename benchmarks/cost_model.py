@@ -24,6 +24,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from benchmarks.pages import fill, markdown
 from benchmarks.run import peak_bytes
 from seq2tens import functional as F
 from seq2tens.distributed import sequence_parallel, sum_gradients
@@ -222,7 +223,7 @@ def _measured_table(results: dict) -> str:
         "bytes per time step",
         "µs per round of folding",
     ]
-    return _markdown(header, rows)
+    return markdown(header, rows) + "\n"
 
 
 def _traffic_table() -> str:
@@ -230,7 +231,7 @@ def _traffic_table() -> str:
     for name, make in NETWORKS.items():
         found = [traffic(make(), ranks) for ranks in RANKS[1:]]
         rows.append([name, str(found[0].calls), *(f"{part.bytes / 1e3:,.0f}" for part in found)])
-    return _markdown(["network", "collectives", *(f"kB, {ranks} ranks" for ranks in RANKS[1:])], rows)
+    return markdown(["network", "collectives", *(f"kB, {ranks} ranks" for ranks in RANKS[1:])], rows) + "\n"
 
 
 def _time_table(name: str, rank: Rank, link: Link) -> str:
@@ -242,7 +243,7 @@ def _time_table(name: str, rank: Rank, link: Link) -> str:
             memory = math.ceil(length / ranks) * rank.bytes
             cells.append(f"{_time(own + others)}, {_size(memory)}")
         rows.append([_power(length), *cells])
-    return _markdown(["steps", *(f"{ranks} rank{'s' * (ranks > 1)}" for ranks in RANKS)], rows)
+    return markdown(["steps", *(f"{ranks} rank{'s' * (ranks > 1)}" for ranks in RANKS)], rows) + "\n"
 
 
 def _gpu_table(results: dict, link: Link) -> str:
@@ -254,7 +255,7 @@ def _gpu_table(results: dict, link: Link) -> str:
             own, others = seconds(network, length, 64, rank, link)
             memory = math.ceil(length / 64) * rank.bytes
             rows.append([name, _power(length), _time(own), _time(others), _size(memory)])
-    return _markdown(["network", "steps", "computing", "exchange", "memory per GPU"], rows)
+    return markdown(["network", "steps", "computing", "exchange", "memory per GPU"], rows) + "\n"
 
 
 def _time(value: float) -> str:
@@ -273,17 +274,9 @@ def _power(length: int) -> str:
     return f"10^{round(math.log10(length))}"
 
 
-def _markdown(header: list[str], rows: list[list[str]]) -> str:
-    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + "\n"
-
-
 def report(results: Path = RESULTS, page: Path = PAGE) -> None:
     """Put the tables between the marks of the page."""
-    before, _, rest = page.read_text().partition(START)
-    after = rest.partition(END)[2]
-    text = tables(json.loads(results.read_text()))
-    page.write_text(f"{before}{START}\n\n{text}\n{END}{after}")
+    fill(page, START, END, tables(json.loads(results.read_text())))
 
 
 def main() -> None:

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple, get_type_hints
 import numpy as np
 import torch
 
+from benchmarks.pages import fill, markdown
 from seq2tens.data import held_out, physionet2012
 from seq2tens.estimators import IMPUTERS, GPVAEImputer, Imputer
 from seq2tens.estimators.imputers.pypots import PyPOTSImputer
@@ -238,9 +239,7 @@ def _table(rows: list[Row], score: str) -> str:
     wins = Counter(best.values()).most_common()
     told = ", ".join(f"{model} in {count}" for model, count in wins)
     header = ["model", *(f"{dataset}, {fraction:.0%} hidden" for dataset, fraction in columns)]
-    return (
-        f"#### {score.upper()}\n\n{_markdown(header, lines)}\n\nLowest of {len(columns)} columns: {told}.\n"
-    )
+    return f"#### {score.upper()}\n\n{markdown(header, lines)}\n\nLowest of {len(columns)} columns: {told}.\n"
 
 
 def _score(values: list[float], best: bool) -> str:
@@ -260,19 +259,12 @@ def _seconds(rows: list[Row]) -> str:
             [row.fit_seconds for row in rows if (row.model, row.dataset) == (model, d)] for d in datasets
         ]
         lines.append([model, *(f"{statistics.fmean(cell):.1f}" if cell else "" for cell in cells)])
-    return f"#### Seconds of a fit\n\n{_markdown(['model', *datasets], lines)}\n"
-
-
-def _markdown(header: list[str], lines: list[list[str]]) -> str:
-    rule = ["---", *["---:"] * (len(header) - 1)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in [header, rule, *lines])
+    return f"#### Seconds of a fit\n\n{markdown(['model', *datasets], lines)}\n"
 
 
 def report(results: Path = RESULTS, page: Path = PAGE) -> None:
     """Put the tables between the marks of a page."""
-    before, _, rest = page.read_text().partition(START)
-    _, _, after = rest.partition(END)
-    page.write_text(f"{before}{START}\n\n{tables(read(results))}\n{END}{after}")
+    fill(page, START, END, tables(read(results)))
 
 
 def main() -> None:

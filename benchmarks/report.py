@@ -7,15 +7,14 @@ import statistics
 from math import exp, log
 from pathlib import Path
 
+from benchmarks.pages import fill, markdown
+
 START, END = "<!-- tables -->", "<!-- end of tables -->"
 
 
 def write(results: Path, page: Path) -> None:
     """Put the tables of a results file between the marks of a page."""
-    text = page.read_text()
-    before, _, rest = text.partition(START)
-    _, _, after = rest.partition(END)
-    page.write_text(f"{before}{START}\n\n{tables(json.loads(results.read_text()))}\n{END}{after}")
+    fill(page, START, END, tables(json.loads(results.read_text())))
 
 
 def tables(data: dict) -> str:
@@ -38,11 +37,10 @@ def _table(results: list[dict]) -> str:
     header += [f"{percentile} of {peer}, ms" for percentile in latency]
     if memory:
         header += [f"peak MiB, {name}" for name in names]
-    lines = [header, ["---", *["---:"] * (len(header) - 1)]]
-    lines += [_row(result, peer, others, latency, names if memory else []) for result in results]
+    lines = [_row(result, peer, others, latency, names if memory else []) for result in results]
     means = [_mean(results, name) for name in others]
     lines.append(["geometric mean", "", *means, *[""] * (len(header) - 2 - len(means))])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return markdown(header, lines)
 
 
 def _row(result: dict, peer: str, others: list[str], latency: list[str], measured: list[str]) -> list[str]:
