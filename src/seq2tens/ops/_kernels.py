@@ -66,32 +66,59 @@ def copy_rows(source, low, target, first, rows, columns):
 
 
 @compiled
-def rows_that_count(r, mask, low, rows):
-    """How many of a block's rows there are up to the last that counts; those after it need no product."""
-    if r.has_mask:
-        while rows > 0 and not mask[low + rows - 1]:
-            rows -= 1
-    return rows
-
-
-@compiled
 def load_block(r, x, mask, low, steps, rows):
-    """Address of a block of steps; with a mask, of a copy with zeros at masked ones, which may hold NaN.
+    """Address and number of those steps of a block that count, without gaps: others need no product.
 
-    With `difference` the copy holds what each step adds to the one before it.
+    With `difference` they are what each step adds to the one before it.
     """
+    n, counted = r.features, 0
     if not r.has_mask and not r.difference:
-        return x.ctypes.data + low * r.features * x.itemsize
-    n = r.features
+        return x.ctypes.data + low * n * x.itemsize, steps
     for t in range(steps):
-        row, there = rows[t * n : (t + 1) * n], (low + t) * n
         if r.has_mask and not mask[low + t]:
-            row[:] = 0
-        elif r.difference and (low + t) % r.length > 0:
+            continue
+        row, there = rows[counted * n : (counted + 1) * n], (low + t) * n
+        if r.difference and (low + t) % r.length > 0:
             subtract(row, x[there : there + n], x[there - n : there])
         else:
             row[:] = x[there : there + n]
-    return rows.ctypes.data
+        counted += 1
+    return rows.ctypes.data, counted
+
+
+@compiled
+def spread_rows(source, low, counted, target, first, mask, turn, steps, columns):
+    """Put rows without gaps where their steps are, beginning with the last: `target` may be `source`.
+
+    Rows of steps that do not count stay as they are.
+    """
+    t = steps - 1
+    while counted <= t and counted > 0:
+        if mask[turn + t]:
+            counted -= 1
+            copy_rows(source, low + counted, target, first + t, 1, columns)
+        t -= 1
+    if source.ctypes.data != target.ctypes.data:
+        copy_rows(source, low, target, first, counted, columns)
+
+
+@compiled
+def close_gaps(rows, mask, turn, steps, columns):
+    """The opposite of `spread_rows`, in place."""
+    counted = 0
+    for t in range(steps):
+        if mask[turn + t]:
+            if counted < t:
+                copy_rows(rows, t, rows, counted, 1, columns)
+            counted += 1
+
+
+@compiled
+def clear_gaps(rows, first, mask, turn, steps, columns):
+    """Set rows of steps that do not count to 0."""
+    for t in range(steps):
+        if not mask[turn + t]:
+            rows[(first + t) * columns : (first + t + 1) * columns] = 0
 
 
 @compiled
@@ -166,16 +193,12 @@ def forward(r, zero):
                 steps, low = block_bounds(r, index)
                 low += b * r.length
                 total = number * steps
-                counted = rows_that_count(r, mask, low, total)
                 target, first = (out, low) if in_place else (a, 0)
+                address, counted = load_block(r, x, mask, low, total, rows)
+                found, at = (products, low) if r.products else (target, first)
                 if counted > 0:
-                    address = load_block(r, x, mask, low, counted, rows)
-                    if r.products:
-                        project(r, address, counted, w, products, low)
-                        copy_rows(products, low, target, first, counted, columns)
-                    else:
-                        project(r, address, counted, w, target, first)
-                target[(first + counted) * columns : (first + total) * columns] = 0
+                    project(r, address, counted, w, found, at)
+                    spread_rows(found, at, counted, target, first, mask, low, total, columns)
                 for k in range(number):
                     place = (b + k) * (r.states - 1) * r.width + start
                     if index == 0:
@@ -256,16 +279,14 @@ def backward(r, zero):
                 steps, low = block_bounds(r, index)
                 low += b * r.length
                 total = number * steps
-                counted = rows_that_count(r, mask, low, total)
-                address = x.ctypes.data
+                address, counted = load_block(r, x, mask, low, total, rows)
                 if counted > 0:
-                    address = load_block(r, x, mask, low, counted, rows)
                     if r.products:
-                        copy_rows(products, low, a, 0, counted, columns)
+                        spread_rows(products, low, counted, a, 0, mask, low, total, columns)
                     else:
                         project(r, address, counted, w, a, 0)
-                a[counted * columns : total * columns] = 0
-                if r.shared or r.lifted or r.has_mask:
+                        spread_rows(a, 0, counted, a, 0, mask, low, total, columns)
+                if r.shared or r.lifted:
                     da[: total * columns] = 0
                 for k in range(number):
                     place = (b + k) * (r.states - 1) * r.width + start
@@ -294,13 +315,17 @@ def backward(r, zero):
                         )  # fmt: skip
                     if index == 0:
                         write_state(adjoint, dstate, place, r.width, count, width)
-                dx[(low + counted) * r.features : (low + total) * r.features] = 0
+                if r.has_mask:
+                    close_gaps(da, mask, low, total, columns)
                 if counted > 0:
                     gemm(r.gemm, 0, 1, counted, r.features, columns, da.ctypes.data, columns, w, columns,
                          zero, dx.ctypes.data + low * r.features * x.itemsize, r.features)  # fmt: skip
                     gemm(r.gemm, 1, 0, r.features, columns, counted, address, r.features, da.ctypes.data,
                          columns, one if found else zero, dw, columns)  # fmt: skip
+                    spread_rows(dx, low, counted, dx, low, mask, low, total, r.features)
                     found = True
+                if r.has_mask:
+                    clear_gaps(dx, low, mask, low, total, r.features)
                 if r.has_bias:
                     add_rows(da, counted, columns, part, dbias)
             if r.difference:
