@@ -6,6 +6,7 @@ With shortcuts, what enters the stack and what leaves it are sums of two normali
 from __future__ import annotations
 
 import math
+from array import array
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -22,10 +23,16 @@ from seq2tens.ops.normalize import Settings, address, layout_of
 
 Sizes = tuple[tuple[torch.Size, bool], ...]  # of each layer: the weight's shape, and whether it has a bias
 # bases of both programs: these, then weight and bias of every layer, then mean and variance of every layer;
-# with shortcuts then the FIELDS of three branches: what enters, the shortcut to it, the one around the stack
+# with shortcuts then where the first one begins, parameters OUTSIDE of the stack, and mean and variance of
+# three branches: what enters, the shortcut to it, the one around the stack
 ARENA, ZEROS, Y, X, MASK, PARAMETERS = range(6)
-FIELDS = ("x", "weight", "bias", "mean", "variance")
 ENTERING, TO_START, TO_END = range(3)
+OUTSIDE = (
+    "weight", "bias", "matrix", "shift", "start_weight", "start_bias", "end_matrix", "end_shift",
+    "end_weight", "end_bias",
+)  # fmt: skip
+OWN = (("weight", "bias"), ("start_weight", "start_bias"), ("end_weight", "end_bias"))  # of each branch
+_WORTH_A_TASK = 2**15  # numbers, some 10 µs
 
 
 class Options(NamedTuple):
@@ -34,6 +41,13 @@ class Options(NamedTuple):
     chains: Chains
     return_sequences: bool
     norm: Settings
+
+
+class Shortcuts(NamedTuple):
+    """How branches are normalised, with what their sums are multiplied, and the channels of the input."""
+
+    norm: Settings
+    features: int
 
 
 class Plan(NamedTuple):
@@ -45,10 +59,10 @@ class Plan(NamedTuple):
     kept: int  # numbers that the forward pass leaves for the backward one
     passing: int  # numbers that the backward pass needs
     out_shape: tuple[int, ...]
-    statistics: list[int]  # a mean and a variance per layer
+    statistics: list[int]  # sizes of a mean and a variance per layer, and then per branch
     parameters: list[tuple[int, ...]]  # a weight and a bias per layer
     zeros: Tensor
-    shortcuts: Settings | None
+    shortcuts: Shortcuts | None
 
 
 class Memory:
@@ -78,11 +92,18 @@ class _Layer(NamedTuple):
 
 
 class _Branch(NamedTuple):
-    """What a branch of a sum is before it is normalised, and the record of its normalisation."""
+    """The shape of a branch of a sum, and the record of its normalisation."""
 
     shape: tuple[int, ...]
     settings: Settings
     norm: dict[str, tuple[int, int]]
+
+
+class _Ends(NamedTuple):
+    """Sizes of what is done outside of the stack, and where its parts are."""
+
+    sizes: dict[str, int]
+    fields: dict[str, tuple[int, int]]
 
 
 @lru_cache(maxsize=256)
@@ -92,30 +113,31 @@ def make_plan(
     masked: bool,
     sizes: Sizes,
     options: tuple[Options, ...],
-    shortcuts: Settings | None = None,
+    shortcuts: Shortcuts | None = None,
 ) -> Plan | None:
     """The plan, or None where the layers are not such as the programs can do.
 
-    These are layers of one chain, whose functionals fill whole vectors. `shortcuts` tells how their branches
-    are normalised, and what the sums are multiplied with.
+    These are layers of one chain, whose functionals fill whole vectors.
     """
     plain = all(_is_plain(shape, option.chains) for (shape, _), option in zip(sizes, options, strict=True))
     if not plain or dtype not in (torch.float32, torch.float64) or 0 in x_shape or not _program.can_run():
         return None
-    layers, branches, kept = _place(x_shape, dtype, masked, sizes, options, shortcuts)
+    layers, branches, ends, kept = _place(x_shape, dtype, masked, sizes, options, shortcuts)
     if any(layer.layout.plan.groups > 1 for layer in layers):
         return None
-    backward, passing = _backward_program(layers, branches, dtype)
+    backward, passing = _backward_program(layers, branches, ends, dtype)
     parameters = [size for shape, _ in sizes for size in (tuple(shape), (shape[0], shape[2]))]
     zeros = max(x_shape[0] * math.prod(bias) for bias in parameters[1::2])
     return Plan(
         options=options,
-        forward=_forward_program(layers, branches, dtype),
+        forward=_forward_program(layers, branches, ends, dtype),
         backward=backward,
         kept=kept // dtype.itemsize,
         passing=passing // dtype.itemsize,
         out_shape=(*layers[-1].shape[:-2], layers[-1].shape[-2] * layers[-1].shape[-1]),
-        statistics=[shape[0] for shape, _ in sizes for _ in range(2)],
+        statistics=[
+            n for n in (*(shape[0] for shape, _ in sizes), *(b.shape[-1] for b in branches)) for _ in "mv"
+        ],
         parameters=parameters,
         zeros=torch.zeros(zeros, dtype=dtype),
         shortcuts=shortcuts,
@@ -134,21 +156,22 @@ def _place(
     masked: bool,
     sizes: Sizes,
     options: tuple[Options, ...],
-    shortcuts: Settings | None,
-) -> tuple[list[_Layer], list[_Branch], int]:
+    shortcuts: Shortcuts | None,
+) -> tuple[list[_Layer], list[_Branch], _Ends | None, int]:
     """Where everything is that the backward pass needs, and how much memory that takes."""
     arena = Memory(ARENA, dtype.itemsize)
     if shortcuts is None:
         layers = _place_layers(arena, (X, 0), x_shape, masked, sizes, options)
-        return layers, [], arena.size
+        return layers, [], None, arena.size
     start = arena.take(math.prod(x_shape))
     layers = _place_layers(arena, start, x_shape, masked, sizes, options)
     end_shape = x_shape[0], math.prod(layers[-1].shape[-2:])
-    branches = _place_branches(arena, start, x_shape, end_shape, masked, shortcuts, len(sizes))
+    ends = _place_ends(arena, x_shape, end_shape[1], shortcuts.features, masked, len(sizes))
+    branches = _place_branches(arena, start, x_shape, end_shape, ends, shortcuts.norm, len(sizes))
     last = layers[-1]
     sum_of_ends = {**last.norm, "addend": branches[TO_END].norm["y"]}
-    settings = last.settings._replace(scale=shortcuts.scale)
-    return [*layers[:-1], last._replace(norm=sum_of_ends, settings=settings)], branches, arena.size
+    settings = last.settings._replace(scale=shortcuts.norm.scale)
+    return [*layers[:-1], last._replace(norm=sum_of_ends, settings=settings)], branches, ends, arena.size
 
 
 def _place_layers(
@@ -190,25 +213,52 @@ def _place_layers(
     return layers
 
 
+def _place_ends(
+    arena: Memory, x_shape: torch.Size, end: int, features: int, masked: bool, depth: int
+) -> _Ends:
+    """The mean over time and both linear maps."""
+    batch, length, channels = x_shape
+    first = PARAMETERS + 4 * depth
+    fields = {
+        "near": (X, 0), "x": (first, 0), "pooled": arena.take(batch * channels),
+        "matrix": (first + 1 + OUTSIDE.index("matrix"), 0), "beside": arena.take(math.prod(x_shape)),
+        "end_matrix": (first + 1 + OUTSIDE.index("end_matrix"), 0), "around": arena.take(batch * end),
+    }  # fmt: skip
+    if masked:
+        fields["mask"] = (MASK, 0)
+    sizes = {
+        "batch": batch, "length": length, "channels": channels, "features": features, "end": end,
+        "tasks": max(1, min(batch, batch * length * (channels + features) // _WORTH_A_TASK, 16)),
+        "masked": masked, "scratch_size": -(-8 * channels // 64) * 64,
+    }  # fmt: skip
+    return _Ends(sizes, fields)
+
+
 def _place_branches(
     arena: Memory,
     start: tuple[int, int],
     x_shape: torch.Size,
     end_shape: tuple[int, ...],
-    masked: bool,
+    ends: _Ends,
     settings: Settings,
     depth: int,
 ) -> list[_Branch]:
     """The three normalised branches; the first sum is at `start`, the second is made by the last layer."""
     entering, around = arena.take(math.prod(x_shape)), arena.take(math.prod(end_shape))
-    alone = settings._replace(scale=1.0)
+    alone, fields = settings._replace(scale=1.0), ends.fields
+    parameters = PARAMETERS + 4 * depth + 1
     branches = []
-    for number, (shape, y, own) in enumerate(
-        ((x_shape, entering, alone), (x_shape, start, settings), (end_shape, around, alone))
+    for number, (shape, x, y, own) in enumerate(
+        (
+            (x_shape, (X, 0), entering, alone),
+            (x_shape, fields["beside"], start, settings),
+            (end_shape, fields["around"], around, alone),
+        )
     ):
-        base = PARAMETERS + 4 * depth + number * len(FIELDS)
-        norm = {name: (base + i, 0) for i, name in enumerate(FIELDS)} | {"y": y}
-        if masked and number != TO_END:
+        weight, bias = ((parameters + OUTSIDE.index(name), 0) for name in OWN[number])
+        mean = parameters + len(OUTSIDE) + 2 * number
+        norm = {"x": x, "y": y, "weight": weight, "bias": bias, "mean": (mean, 0), "variance": (mean + 1, 0)}
+        if "mask" in fields and number != TO_END:
             norm["mask"] = (MASK, 0)
         if number == TO_START:
             norm["addend"] = entering
@@ -216,8 +266,12 @@ def _place_branches(
     return branches
 
 
-def _forward_program(layers: list[_Layer], branches: list[_Branch], dtype: torch.dtype) -> Program:
+def _forward_program(
+    layers: list[_Layer], branches: list[_Branch], ends: _Ends | None, dtype: torch.dtype
+) -> Program:
     program = Program()
+    if ends is not None:
+        _add_ends(program, ends, "forward", {}, dtype)
     for branch in branches:
         _normalization(program, branch, "forward", branch.norm, dtype)
     for layer in layers:
@@ -230,14 +284,16 @@ def _forward_program(layers: list[_Layer], branches: list[_Branch], dtype: torch
 
 
 def _backward_program(
-    layers: list[_Layer], branches: list[_Branch], dtype: torch.dtype
+    layers: list[_Layer], branches: list[_Branch], ends: _Ends | None, dtype: torch.dtype
 ) -> tuple[Program, int]:
     """The program, and how much memory it needs between its steps.
 
-    Its own bases: scratch, the gradients of what enters and of all parameters of layers; then of each branch
-    the gradients of values, weight and bias.
+    Its own bases: scratch, the gradients of what enters and of all parameters of layers; with shortcuts then
+    those of what is near, of the first linear map's values, and of all parameters OUTSIDE.
     """
-    first = PARAMETERS + 4 * len(layers) + len(FIELDS) * len(branches)
+    first = PARAMETERS + 4 * len(layers)
+    if branches:
+        first += 1 + len(OUTSIDE) + 2 * len(branches)
     scratch, dx_base, gradients = Memory(first, dtype.itemsize), first + 1, first + 2
     program, dy = Program(), (Y, 0)
     for i, layer in reversed(list(enumerate(layers))):
@@ -275,20 +331,48 @@ def _backward_program(
         program.step(_set_code(program, place, "backward", dtype), place, plan.tasks, AT)
         program.step(code("totals", dtype)[2], place, plan.tasks, AT)
         dy = dx
-    _add_branches(program, branches, dy, gradients + 2 * len(layers), dtype)
+    if ends is not None:
+        _add_branches(program, branches, ends, dy, gradients + 2 * len(layers), scratch, dtype)
     return program, scratch.size
 
 
 def _add_branches(
-    program: Program, branches: list[_Branch], dstart: tuple[int, int], base: int, dtype: torch.dtype
+    program: Program,
+    branches: list[_Branch],
+    ends: _Ends,
+    dstart: tuple[int, int],
+    base: int,
+    scratch: Memory,
+    dtype: torch.dtype,
 ) -> None:
-    """Backward steps of the branches; the factor of a sum is that of both its branches."""
+    """Backward steps of what is outside; the factor of a sum is that of both its branches."""
+    batch, channels, end = (ends.sizes[name] for name in ("batch", "channels", "end"))
+    parameters = {name: (base + 2 + i, 0) for i, name in enumerate(OUTSIDE)}
+    values = (base, 0), (base + 1, 0), scratch.take(batch * end)
     for number, branch in enumerate(branches):
-        first = base + 3 * number
-        gradients = {"dx": (first, 0), "dweight": (first + 1, 0), "dbias": (first + 2, 0)}
+        weight, bias = (parameters[name] for name in OWN[number])
+        gradients = {"dx": values[number], "dweight": weight, "dbias": bias}
         dy = {"dy": (Y, 0) if number == TO_END else dstart}
         scaled = branch._replace(settings=branches[TO_START].settings)
         _normalization(program, scaled, "backward", {**branch.norm, **dy, **gradients}, dtype)
+    dnear, dbeside, daround = values
+    gradients = {"dnear": dnear, "dbeside": dbeside, "daround": daround}
+    gradients |= {f"d{name}": parameters[name] for name in ("matrix", "shift", "end_matrix", "end_shift")}
+    gradients["dpooled"] = scratch.take(batch * channels)
+    _add_ends(program, ends, "backward", gradients, dtype)
+
+
+def _add_ends(
+    program: Program, ends: _Ends, name: str, gradients: dict[str, tuple[int, int]], dtype: torch.dtype
+) -> None:
+    from seq2tens.ops._ends_kernels import AT, FIELDS, entry
+
+    gemm, limit_threads, _ = code(name, dtype)
+    known = {**ends.sizes, "gemm": gemm, "limit_threads": limit_threads}
+    record = program.record(array("q", [int(known.get(field, 0)) for field in FIELDS]))
+    for field, place in {**ends.fields, **gradients}.items():
+        program.link(record + AT[field], *place)
+    program.step(entry(f"{name}{8 * dtype.itemsize}").address, record, known["tasks"], AT)
 
 
 def _recursion(program: Program, layer: _Layer, fields: dict[str, tuple[int, int]]) -> int:

@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.nn import functional as torch_F
 
 from seq2tens.ops._memory import empty
-from seq2tens.ops._stack_plan import Options, Plan
+from seq2tens.ops._stack_plan import Options, Plan, Shortcuts
 from seq2tens.ops.normalize import Each, Settings, normalize, normalize_product
 from seq2tens.ops.stack import Layer, Statistics, addresses, composed_stack, plan_of
 
@@ -58,7 +57,8 @@ def shortcut_stack(
     All statistics are those of the batch; they are returned for each layer, then for `near`, start and end,
     without a gradient. Steps that do not count come last in `near` and `x`, and are 0.
     """
-    plan = plan_of(near, mask, layers, options, settings) if x.dtype == near.dtype else None
+    wanted = Shortcuts(settings, x.shape[2])
+    plan = plan_of(near, mask, layers, options, wanted) if x.dtype == near.dtype else None
     if plan is None:
         return _composed(near, x, mask, layers, options, ends, settings)
     parameters = [parameter for layer in layers for parameter in layer]
@@ -103,25 +103,16 @@ class _Shortcuts(torch.autograd.Function):
     def forward(
         ctx: Any, plan: Plan, near: Tensor, x: Tensor, mask: Tensor | None, *parameters: Tensor | None
     ) -> tuple[Tensor, ...]:
-        given: list[Any] = [None if t is None else t.contiguous() for t in (near, mask, *parameters)]
-        weight, bias, matrix, shift, *start, end_matrix, end_shift, end_weight, end_bias = given[2:12]
-        shares = _shares(near, mask)
-        pooled = _mean(near, shares)
-        beside, around = torch_F.linear(x, matrix), torch_F.linear(pooled, end_matrix)
+        given: list[Any] = [None if t is None else t.contiguous() for t in (near, mask, x, *parameters)]
+        outside, layers = given[3:13], given[13:]
         y, arena = near.new_empty(plan.out_shape), empty((plan.kept,), near.dtype)
-        sizes = [*plan.statistics, *(len(t) for t in (weight, weight, matrix, matrix, around.T, around.T))]
-        statistics = [near.new_empty(size) for size in sizes]
-        inner, (mean, variance, *to_start, end_mean, end_variance) = statistics[:-6], statistics[-6:]
-        branches = [
-            given[0], weight, bias, mean, variance,
-            beside, *start, *to_start,
-            around, end_weight, end_bias, end_mean, end_variance,
-        ]  # fmt: skip
-        common = [*given[:2], *given[12:], *inner, *branches]
+        statistics = list(near.new_empty(sum(plan.statistics)).split(plan.statistics))
+        inner, outer = statistics[:-6], statistics[-6:]
+        common = [*given[:2], *layers, *inner, given[2], *outside, *outer]
         plan.forward.run(addresses(arena, plan.zeros, y, *common))
         ctx.save_for_backward(near, x, mask, *parameters)
-        ctx.plan, ctx.arena, ctx.common, ctx.products = plan, arena, common, (shares, pooled)
-        statistics[-4], statistics[-2] = to_start[0] + shift, end_mean + end_shift
+        ctx.plan, ctx.arena, ctx.common = plan, arena, common
+        statistics[-4], statistics[-2] = outer[2] + outside[3], outer[4] + outside[7]  # with their shifts
         ctx.mark_non_differentiable(*statistics)
         return y, *statistics
 
@@ -130,21 +121,13 @@ class _Shortcuts(torch.autograd.Function):
         plan, (near, x, mask, *parameters) = ctx.plan, ctx.saved_tensors
         if torch.is_grad_enabled():  # to be differentiated again, for which there is no kernel
             return None, *_differentiable(dy, plan, near, x, mask, parameters)
-        matrix, end_matrix, (shares, pooled) = parameters[2], parameters[6], ctx.products
         dy, scratch = dy.contiguous(), empty((plan.passing,), near.dtype)
         dlayers = [near.new_empty(shape) for shape in plan.parameters]
-        dnear, dbeside = near.new_empty(near.shape), near.new_empty((*near.shape[:2], len(matrix)))
-        daround, outside = near.new_empty(plan.out_shape), [torch.empty_like(t) for t in parameters[:10]]
-        dweight, dbias, dmatrix, dshift, *dstart, dend_matrix, dend_shift, dend_weight, dend_bias = outside
-        branches = dnear, dweight, dbias, dbeside, *dstart, daround, dend_weight, dend_bias
-        plan.backward.run(
-            addresses(ctx.arena, plan.zeros, dy, *ctx.common, scratch, None, *dlayers, *branches)
-        )
-        torch.mm(dbeside.flatten(0, 1).T, x.reshape(-1, x.shape[2]), out=dmatrix)
-        torch.mm(daround.T, pooled, out=dend_matrix)
-        dnear.addcmul_(shares[..., None], (daround @ end_matrix)[:, None])
-        dx = dbeside @ matrix if ctx.needs_input_grad[2] else None
-        dshift.zero_(), dend_shift.zero_()  # the means take shifts away again
+        dnear, dbeside = near.new_empty(near.shape), near.new_empty(near.shape)
+        outside = [near.new_empty(parameter.shape) for parameter in parameters[:10]]
+        passed = (*dlayers, dnear, dbeside, *outside)
+        plan.backward.run(addresses(ctx.arena, plan.zeros, dy, *ctx.common, scratch, None, *passed))
+        dx = dbeside @ parameters[2] if ctx.needs_input_grad[2] else None
         found = (None if p is None else g for p, g in zip(parameters[10:], dlayers, strict=True))
         return None, dnear, dx, None, *outside, *found
 
@@ -162,6 +145,6 @@ def _differentiable(
     pairs = zip(parameters[10::2], parameters[11::2], strict=True)
     ends = Ends(parameters[0], parameters[1], Shortcut(*parameters[2:6]), Shortcut(*parameters[6:10]))
     assert plan.shortcuts is not None
-    y, _ = _composed(near, x, mask, [Layer(*pair) for pair in pairs], plan.options, ends, plan.shortcuts)
+    y, _ = _composed(near, x, mask, [Layer(*pair) for pair in pairs], plan.options, ends, plan.shortcuts.norm)
     found = iter(torch.autograd.grad(y, wanted, dy, create_graph=True))
     return tuple(next(found) if t is not None and t.requires_grad else None for t in tensors)

@@ -17,8 +17,8 @@ from seq2tens import ops
 from seq2tens._checks import in_func_transform
 from seq2tens.ops._memory import empty
 from seq2tens.ops._operation import is_unobserved
-from seq2tens.ops._stack_plan import Options, Plan, make_plan
-from seq2tens.ops.normalize import Settings, normalize
+from seq2tens.ops._stack_plan import Options, Plan, Shortcuts, make_plan
+from seq2tens.ops.normalize import normalize
 
 __all__ = ["Layer", "Options", "normalized_stack"]
 
@@ -54,7 +54,7 @@ def plan_of(
     mask: Tensor | None,
     layers: Sequence[Layer],
     options: Sequence[Options],
-    shortcuts: Settings | None = None,
+    shortcuts: Shortcuts | None = None,
 ) -> Plan | None:
     """The programs for these layers, None where there are none."""
     dtypes = {x.dtype, *(layer.weight.dtype for layer in layers)}
