@@ -30,8 +30,8 @@ def problem(batch=5, time=7, features=3, near=6, width=16, order=2, masked=True,
     ends = Ends(
         draw(near),
         draw(near),
-        Shortcut(draw(near, features), draw(near), draw(near), draw(near)),
-        Shortcut(draw(end, near), draw(end), draw(end), draw(end)),
+        Shortcut(draw(near, features, 1), draw(near), draw(near), draw(near)),
+        Shortcut(draw(end, near, 1), draw(end), draw(end), draw(end)),
     )
     return *paths, mask if masked else None, layers, options, ends
 

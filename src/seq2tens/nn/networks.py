@@ -99,7 +99,7 @@ class ConvBlock(nn.Module):
         plain = weight.shape[2] == 1 and not self.activation and self.spatial_dropout == 0
         if not plain or norm.peers is not None or lacks_products(x) or x.dtype != weight.dtype:
             return None
-        return Shortcut(weight.squeeze(2), bias, norm.weight, norm.bias)  # type: ignore[arg-type]
+        return Shortcut(weight, bias, norm.weight, norm.bias)  # type: ignore[arg-type]
 
 
 class ConvStack(nn.Module):

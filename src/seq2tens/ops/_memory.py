@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 _WORTH_IT = 2**21  # bytes; smaller blocks are recycled well by the allocator
+_WORTH_IT_FOR_A_WHILE = 2**18  # but not always, and the rest of a large page is not lost for long
 _KEPT = os.sysconf("SC_PHYS_PAGES") * mmap.PAGESIZE // 16 if hasattr(os, "sysconf") else 2**28
 _LARGE_PAGE = 2**21
 _ADVICE = getattr(mmap, "MADV_HUGEPAGE", None) if sys.platform == "linux" else None
@@ -33,11 +34,19 @@ _NUMBERS: dict[torch.dtype, tuple[int, Any]] = {
 _free: deque[mmap.mmap] = deque()
 
 
-def empty(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-    """An uninitialised CPU tensor; its memory comes back to us when its last user lets go of it."""
+def workspace(count: int, dtype: torch.dtype) -> Tensor:
+    """Memory for so many numbers that are gone after a pass or two."""
+    return empty((count,), dtype, _WORTH_IT_FOR_A_WHILE)
+
+
+def empty(shape: tuple[int, ...], dtype: torch.dtype, worth: int = _WORTH_IT) -> Tensor:
+    """An uninitialised CPU tensor; its memory comes back to us when its last user lets go of it.
+
+    Fewer than `worth` bytes are left to torch.
+    """
     count, (width, number) = math.prod(shape), _NUMBERS[dtype]
     size = count * width
-    if size < _WORTH_IT or torch.are_deterministic_algorithms_enabled():  # which may want to see NaN in it
+    if size < worth or torch.are_deterministic_algorithms_enabled():  # which may want to see NaN in it
         return torch.empty(shape, dtype=dtype)
     block = _take(size)
     memory: Any = (ctypes.c_char * len(block)).from_buffer(block)

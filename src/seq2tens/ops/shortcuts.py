@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from seq2tens.ops._memory import empty
+from seq2tens.ops._memory import workspace
 from seq2tens.ops._stack_plan import Options, Plan, Shortcuts
 from seq2tens.ops.normalize import Each, Settings, normalize, normalize_product
 from seq2tens.ops.stack import Layer, Statistics, addresses, composed_stack, plan_of
@@ -25,9 +25,12 @@ Mask = Bool[Tensor, "batch time"]
 
 
 class Shortcut(NamedTuple):
-    """Linear map and normalisation: `matrix` and `shift`, then `weight` and `bias`."""
+    """Linear map and normalisation: `matrix` and `shift`, then `weight` and `bias`.
 
-    matrix: Float[Tensor, "channels features"]
+    The matrix is the kernel of a convolution of one step, as it is: to change its shape takes time, too.
+    """
+
+    matrix: Float[Tensor, "channels features 1"]
     shift: Each
     weight: Each
     bias: Each
@@ -79,10 +82,11 @@ def _composed(
     """The definition, in operations with which torch can do anything."""
     alone, (weight, bias, start, end) = settings._replace(scale=1.0), ends
     normal = normalize(near, mask, weight, bias, alone)
-    beside = normalize_product(x, *start[:2], mask, *start[2:], alone)
+    beside = normalize_product(x, start.matrix.squeeze(2), start.shift, mask, *start[2:], alone)
     entering = (normal.values + beside.values) * settings.scale
     levels, statistics = composed_stack(entering, mask, layers, options)
-    around = normalize_product(_mean(near, _shares(near, mask)), *end[:2], None, *end[2:], alone)
+    pooled = _mean(near, _shares(near, mask))
+    around = normalize_product(pooled, end.matrix.squeeze(2), end.shift, None, *end[2:], alone)
     statistics += [(found.mean, found.variance) for found in (normal, beside, around)]
     return (levels + around.values) * settings.scale, statistics
 
@@ -105,29 +109,32 @@ class _Shortcuts(torch.autograd.Function):
     ) -> tuple[Tensor, ...]:
         given: list[Any] = [None if t is None else t.contiguous() for t in (near, mask, x, *parameters)]
         outside, layers = given[3:13], given[13:]
-        y, arena = near.new_empty(plan.out_shape), empty((plan.kept,), near.dtype)
+        y, arena = near.new_empty(plan.out_shape), workspace(plan.kept, near.dtype)
         statistics = list(near.new_empty(sum(plan.statistics)).split(plan.statistics))
         inner, outer = statistics[:-6], statistics[-6:]
         common = [*given[:2], *layers, *inner, given[2], *outside, *outer]
         plan.forward.run(addresses(arena, plan.zeros, y, *common))
         ctx.save_for_backward(near, x, mask, *parameters)
         ctx.plan, ctx.arena, ctx.common = plan, arena, common
+        ctx.set_materialize_grads(False)  # zeros for all statistics
         statistics[-4], statistics[-2] = outer[2] + outside[3], outer[4] + outside[7]  # with their shifts
         ctx.mark_non_differentiable(*statistics)
         return y, *statistics
 
     @staticmethod
-    def backward(ctx: Any, dy: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, dy: Tensor | None, *_: None) -> tuple[Tensor | None, ...]:
         plan, (near, x, mask, *parameters) = ctx.plan, ctx.saved_tensors
+        if dy is None:
+            return (None,) * (4 + len(parameters))
         if torch.is_grad_enabled():  # to be differentiated again, for which there is no kernel
             return None, *_differentiable(dy, plan, near, x, mask, parameters)
-        dy, scratch = dy.contiguous(), empty((plan.passing,), near.dtype)
+        dy, scratch = dy.contiguous(), workspace(plan.passing, near.dtype)
         dlayers = [near.new_empty(shape) for shape in plan.parameters]
         dnear, dbeside = near.new_empty(near.shape), near.new_empty(near.shape)
         outside = [near.new_empty(parameter.shape) for parameter in parameters[:10]]
         passed = (*dlayers, dnear, dbeside, *outside)
         plan.backward.run(addresses(ctx.arena, plan.zeros, dy, *ctx.common, scratch, None, *passed))
-        dx = dbeside @ parameters[2] if ctx.needs_input_grad[2] else None
+        dx = dbeside @ parameters[2].squeeze(2) if ctx.needs_input_grad[2] else None
         found = (None if p is None else g for p, g in zip(parameters[10:], dlayers, strict=True))
         return None, dnear, dx, None, *outside, *found
 

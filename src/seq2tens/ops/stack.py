@@ -15,7 +15,7 @@ from torch.nn import functional as torch_F
 
 from seq2tens import ops
 from seq2tens._checks import in_func_transform
-from seq2tens.ops._memory import empty
+from seq2tens.ops._memory import workspace
 from seq2tens.ops._operation import is_unobserved
 from seq2tens.ops._stack_plan import Options, Plan, Shortcuts, make_plan
 from seq2tens.ops.normalize import normalize
@@ -84,7 +84,7 @@ class _Stack(torch.autograd.Function):
         ctx: Any, plan: Plan, x: Tensor, mask: Tensor | None, *parameters: Tensor | None
     ) -> tuple[Tensor, ...]:
         given = [None if t is None else t.contiguous() for t in (x, mask, *parameters)]
-        y, arena = x.new_empty(plan.out_shape), empty((plan.kept,), x.dtype)
+        y, arena = x.new_empty(plan.out_shape), workspace(plan.kept, x.dtype)
         statistics = [x.new_empty(size) for size in plan.statistics]
         plan.forward.run(addresses(arena, plan.zeros, y, *given, *statistics))
         ctx.save_for_backward(x, mask, *parameters)
@@ -97,7 +97,7 @@ class _Stack(torch.autograd.Function):
         plan, (x, mask, *parameters) = ctx.plan, ctx.saved_tensors
         if torch.is_grad_enabled():  # to be differentiated again, for which there is no kernel
             return None, *_differentiable(dy, plan, x, mask, parameters)
-        dy, scratch = dy.contiguous(), empty((plan.passing,), x.dtype)
+        dy, scratch = dy.contiguous(), workspace(plan.passing, x.dtype)
         dx, gradients = x.new_empty(x.shape), [x.new_empty(shape) for shape in plan.parameters]
         tensors = (ctx.arena, plan.zeros, dy, *ctx.given, *ctx.statistics, scratch, dx, *gradients)
         plan.backward.run(addresses(*tensors))
