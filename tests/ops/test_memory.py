@@ -21,6 +21,20 @@ def test_large_results_share_memory_in_turn_and_never_at_once():
     assert third.data_ptr() == address
 
 
+def test_workspaces_are_used_again_from_a_smaller_size_on():
+    _memory._free.clear()
+    addresses = set()
+    for _ in range(3):
+        space = _memory.workspace(2**18, torch.float32)
+        assert space.shape == (2**18,)
+        addresses.add(space.data_ptr())
+        del space
+    assert len(addresses) == 1
+    assert len(_memory._free) == 1
+    _memory.workspace(10, torch.float32)
+    assert len(_memory._free) == 1
+
+
 def test_what_is_kept_is_bounded(monkeypatch):
     monkeypatch.setattr(_memory, "_KEPT", 2**28)
     tensors = [_memory.empty((2**22,), torch.float64) for _ in range(12)]

@@ -78,7 +78,7 @@ def test_the_graph_may_be_walked_twice():
     assert all(torch.equal(a, b) for a, b in zip(once, again, strict=True))
 
 
-@pytest.mark.parametrize("lengths", [None, [9, 3, 1, 7, 5]])
+@pytest.mark.parametrize("lengths", [None, [9, 3, 1, 7, 5], [9, 0, 1, 7, 0]])
 @pytest.mark.parametrize("sizes", [{"width": 16}, {"width": 5}, {"width": 16, "weights": "independent"}])
 def test_a_network_trains_as_if_its_parts_were_called_in_turn(sizes, lengths):
     torch.manual_seed(0)
