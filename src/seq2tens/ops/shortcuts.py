@@ -13,8 +13,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from seq2tens.ops._ends_plan import Shortcuts
 from seq2tens.ops._memory import workspace
-from seq2tens.ops._stack_plan import Options, Plan, Shortcuts
+from seq2tens.ops._stack_plan import Options, Plan
 from seq2tens.ops.normalize import Each, Settings, normalize, normalize_product
 from seq2tens.ops.stack import Layer, Statistics, addresses, composed_stack, plan_of
 

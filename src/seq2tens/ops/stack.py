@@ -15,9 +15,10 @@ from torch.nn import functional as torch_F
 
 from seq2tens import ops
 from seq2tens._checks import in_func_transform
+from seq2tens.ops._ends_plan import Shortcuts
 from seq2tens.ops._memory import workspace
 from seq2tens.ops._operation import is_unobserved
-from seq2tens.ops._stack_plan import Options, Plan, Shortcuts, make_plan
+from seq2tens.ops._stack_plan import Options, Plan, make_plan
 from seq2tens.ops.normalize import normalize
 
 __all__ = ["Layer", "Options", "normalized_stack"]
