@@ -98,6 +98,13 @@ def test_a_lost_machine_costs_its_cells_only(cluster, tmp_path):
     assert Counter(row.key for row in read(table)) == Counter(cell.key for cell in CELLS)
     assert list((tmp_path / ".seq2tens").iterdir()) == []
 
+    process = reproduce(address, data, table, *chosen[:-1], len(CELLS) + 1)
+    (killed,) = wait_for(lambda: working(tmp_path / ".seq2tens"))
+    os.kill(killed, signal.SIGKILL)
+    stdout, stderr = process.communicate()
+    assert process.returncode == 0, stderr
+    assert stdout == f"1 cells added to {table}\n"
+
     failing = reproduce(address, data, table, *chosen, "--datasets", "ECG", "--models", "dtw")
     _, stderr = failing.communicate()
     assert failing.returncode == 1

@@ -20,6 +20,7 @@ from seq2tens.experiments import experiment
 from seq2tens.experiments.cells import AnyCell
 from seq2tens.experiments.rows import AnyRow
 
+KILLED = f"ended by {signal.SIGKILL.name}"
 # Exit code of a worker where another process is at work on the cell.
 TAKEN = 75
 # Read by libraries when they are loaded, so they are set before.

@@ -15,7 +15,7 @@ from typing import Any
 
 from seq2tens import _checks as check
 from seq2tens.experiments.cells import AnyCell
-from seq2tens.experiments.processes import Outcome, Processes, Request
+from seq2tens.experiments.processes import KILLED, Outcome, Processes, Request
 from seq2tens.experiments.progress import Style
 from seq2tens.experiments.runner import Summary, collect, prepare
 
@@ -40,8 +40,8 @@ def run_on_ray(
 ) -> Summary:
     """Run every cell that is not in the table yet, each as a task of a Ray cluster.
 
-    A machine that is lost costs its cells only, and these are given to others, twice at most. Every machine
-    needs this library and the data at the same path.
+    A machine that is lost costs its cells only, and these are given to others, twice at most, as is a cell
+    whose process was killed. Every machine needs this library and the data at the same path.
 
     Args:
         cells: what to run, in this order.
@@ -135,10 +135,14 @@ def _outcomes(ray: Any, requests: Sequence[Request]) -> Iterator[Outcome]:
 
 
 def _result(ray: Any, reference: Any, request: Request) -> Outcome | None:
-    """How a task ended, None where its machine or its process was lost."""
+    """How a task ended, None where its machine or its process was lost.
+
+    A machine that goes down kills one process after the other, so that one may still tell of another's end.
+    """
     try:
-        return ray.get(reference)
+        outcome: Outcome = ray.get(reference)
     except ray.exceptions.RayTaskError as error:
         return Outcome(request.cell, reason=f"{type(error.cause).__name__}: {error.cause}")
     except ray.exceptions.RayError:
         return None
+    return None if outcome.reason == KILLED else outcome
