@@ -56,12 +56,12 @@ def run_on_ray(
     """
     requests = prepare(cells, results, threads=threads, data=data, scratch=scratch, **options)
     ray = _connect(address)
-    try:
-        _check_cores(ray, threads)
-        with contextlib.redirect_stdout(sys.stderr):  # Ray tells of lost machines there
+    with contextlib.redirect_stdout(sys.stderr):  # Ray tells of lost machines there, up to the very end
+        try:
+            _check_cores(ray, threads)
             return collect(_outcomes(ray, requests), requests, results, progress)
-    finally:
-        ray.shutdown()
+        finally:
+            ray.shutdown()
 
 
 def _connect(address: str) -> Any:
