@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -35,82 +35,93 @@ def cluster(tmp_path):
         yield process
 
 
+@contextmanager
 def reproduce(address, data, table, *more):
+    """The command, which does not outlive a test that fails."""
     command = ["reproduce", "tsc", "--ray", address, "--out", table, "--progress", "lines", *more]
-    return subprocess.Popen(
+    with subprocess.Popen(
         [COMMAND, *map(str, command)],
         env=environment(data),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def working(scratch):
     """Process ids of workers that hold a lock in a folder, and the cells they work on."""
+    cells = {}
+    for lock in scratch.glob("*.lock"):
+        with suppress(FileNotFoundError):  # the cell is finished
+            cells[lock.stat().st_ino] = lock.stem
     found = {}
-    for descriptor in Path("/proc").glob("[0-9]*/fd/*"):
-        try:
-            target = descriptor.readlink()
-        except OSError:  # it has ended meanwhile, or is not ours
-            continue
-        if target.parent == scratch and target.suffix == ".lock":
-            found[int(descriptor.parts[2])] = target.stem
+    for line in Path("/proc/locks").read_text().splitlines():
+        *_, process, file, _, _ = line.split()
+        if (inode := int(file.rpartition(":")[2])) in cells:
+            found[int(process)] = cells[inode]
     return found
 
 
 @contextmanager
-def halted(processes):
-    """Let processes stand still, so that none can end before something else has happened."""
-    for process in processes:
-        os.kill(process, signal.SIGSTOP)
+def halted(scratch, number):
+    """As many workers, each of which stands still as soon as it has begun: none ends before this does."""
+    found = {}
+
+    def halt_more():
+        for process, cell in working(scratch).items():
+            if process not in found:
+                os.kill(process, signal.SIGSTOP)
+                found[process] = cell
+        return len(found) == number
+
     try:
-        yield
+        wait_for(halt_more)
+        yield found
     finally:
-        for process in filter(is_running, processes):
+        for process in filter(is_running, found):
             os.kill(process, signal.SIGCONT)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    "PYTEST_XDIST_WORKER" in os.environ,
-    reason="beside other tests it fails at times, for a reason not yet found; it passes by itself",
-)
 def test_a_lost_machine_costs_its_cells_only(cluster, tmp_path):
     data, table = archive(tmp_path / "data", steps=200), tmp_path / "t.csv"  # of some seconds each
     (data / "tsc" / "ECG.npz").write_text("not an archive")
     address = cluster.stdout.readline().strip()
     assert address.startswith("127.0.0.1:")
 
-    refused = reproduce(address, data, table, "--models", "dtw", "--threads", 3)
-    _, stderr = refused.communicate()
+    with reproduce(address, data, table, "--models", "dtw", "--threads", 3) as refused:
+        _, stderr = refused.communicate()
     assert refused.returncode == 2
     assert stderr.endswith("`--threads` must be at most 1, the cores of the largest machine, got 3\n")
 
+    scratch = tmp_path / ".seq2tens"
     chosen = ["--models", "ls2t64-3", "--datasets", "LIBRAS", "--seeds", len(CELLS)]
-    process = reproduce(address, data, table, *chosen)
-    both = wait_for(lambda: len(found := working(tmp_path / ".seq2tens")) == 2 and found)
-    with halted(both):
-        finished = {row.key for row in read(table)} if table.exists() else set()
-        assert finished.isdisjoint(both.values())  # they are in the middle of their work
-        print("remove", file=cluster.stdin)
-        assert cluster.stdout.readline() == "removed\n"
-    wait_for(lambda: not all(map(is_running, both)))
-    stdout, stderr = process.communicate()
+    with reproduce(address, data, table, *chosen) as process:
+        with halted(scratch, 2) as both:
+            assert len(set(both.values())) == 2
+            assert not table.exists()  # they are in the middle of their work
+            print("remove", file=cluster.stdin)
+            assert cluster.stdout.readline() == "removed\n"
+        wait_for(lambda: not all(map(is_running, both)))
+        stdout, stderr = process.communicate()
     assert process.returncode == 0, stderr
     assert stdout == f"{len(CELLS)} cells added to {table}\n"
     assert Counter(row.key for row in read(table)) == Counter(cell.key for cell in CELLS)
-    assert list((tmp_path / ".seq2tens").iterdir()) == []
+    assert list(scratch.iterdir()) == []
 
-    process = reproduce(address, data, table, *chosen[:-1], len(CELLS) + 1)
-    (killed,) = wait_for(lambda: working(tmp_path / ".seq2tens"))
-    os.kill(killed, signal.SIGKILL)
-    stdout, stderr = process.communicate()
+    with reproduce(address, data, table, *chosen[:-1], len(CELLS) + 1) as process:
+        (killed,) = wait_for(lambda: working(scratch))
+        os.kill(killed, signal.SIGKILL)
+        stdout, stderr = process.communicate()
     assert process.returncode == 0, stderr
     assert stdout == f"1 cells added to {table}\n"
 
-    failing = reproduce(address, data, table, *chosen, "--datasets", "ECG", "--models", "dtw")
-    _, stderr = failing.communicate()
+    with reproduce(address, data, table, *chosen, "--datasets", "ECG", "--models", "dtw") as failing:
+        _, stderr = failing.communicate()
     assert failing.returncode == 1
     assert "ECG dtw (seed 0): failed, " in stderr
     assert "must be a zip of arrays" in stderr
