@@ -6,12 +6,12 @@ the input's dtype.
 
 from __future__ import annotations
 
+from seq2tens.ops._kernel_tools import compiled
 from seq2tens.ops._lanes import add, lanes_of, load, store
 from seq2tens.ops._levels import FOUR, retreat_level, scan_level, scan_level_by_four
 from seq2tens.ops._steps import (
     advance,
     advance_lifted,
-    compiled,
     read_gradient,
     retreat,
     retreat_lifted,

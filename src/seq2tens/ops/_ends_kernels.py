@@ -10,11 +10,19 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-import numba
 import numpy as np
-from numba import carray, types
+from numba import carray
 
-from seq2tens.ops._blas import gemm, limit_threads, pointer, thread_number
+from seq2tens.ops._blas import gemm
+from seq2tens.ops._kernel_tools import (
+    add_row,
+    bytes_of,
+    callback,
+    compiled,
+    limit_products,
+    memory,
+    this_thread,
+)
 
 _SIZES = "batch length channels features end tasks masked"
 _ARRAYS = "near mask x matrix beside pooled end_matrix around"
@@ -24,20 +32,7 @@ FIELDS = " ".join((_SIZES, _ARRAYS, _GRADIENTS, _THREADS)).split()
 CALL = np.dtype([(name, np.int64) for name in FIELDS])
 AT = {name: position for position, name in enumerate(FIELDS)}
 
-compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
-callback = numba.cfunc(types.void(types.CPointer(numba.from_dtype(CALL))), cache=True)
-
-
-@compiled
-def memory(address, count, like):
-    """The array of `count` elements at an address."""
-    return carray(pointer(address, like), (count,))
-
-
-@compiled
-def add_row(sums, row):
-    for q in range(sums.shape[0]):
-        sums[q] += row[q]
+as_callback = callback(CALL)
 
 
 @compiled
@@ -58,12 +53,12 @@ def steps_of(r, mask, b):
 @compiled
 def forward(r, zero):
     """Means over time of what is near, and both linear maps; `zero` is of the input's dtype."""
-    n, itemsize = r.channels, memory(r.near, 1, zero).itemsize
+    n, itemsize = r.channels, bytes_of(zero)
     near, pooled = memory(r.near, r.batch * r.length * n, zero), memory(r.pooled, r.batch * n, zero)
     mask = memory(r.mask, r.batch * r.length if r.masked else 0, np.uint8(0))
-    thread = thread_number(r.thread_number) if r.thread_number else r.thread
+    thread = this_thread(r)
     sums = memory(r.scratch + thread * r.scratch_size, n, np.float64(0))
-    before = limit_threads(r.limit_threads, 1) if r.limit_threads else 0
+    before = limit_products(r, 1)
     for task in range(thread, r.tasks, r.threads):
         low, high = r.batch * task // r.tasks, r.batch * (task + 1) // r.tasks
         for b in range(low, high):
@@ -78,18 +73,17 @@ def forward(r, zero):
              r.features, zero, r.beside + first * n * itemsize, n)  # fmt: skip
         gemm(r.gemm, 0, 1, high - low, r.end, n, r.pooled + low * n * itemsize, n, r.end_matrix, n, zero,
              r.around + low * r.end * itemsize, r.end)  # fmt: skip
-    if r.limit_threads:
-        limit_threads(r.limit_threads, before)
+    limit_products(r, before)
 
 
 @compiled
 def backward(r, zero):
     """Adjoint of `forward`; what comes by way of the mean is added to `dnear`. Shifts have no influence."""
-    n, itemsize = r.channels, memory(r.dnear, 1, zero).itemsize
+    n, itemsize = r.channels, bytes_of(zero)
     dnear, dpooled = memory(r.dnear, r.batch * r.length * n, zero), memory(r.dpooled, r.batch * n, zero)
     mask = memory(r.mask, r.batch * r.length if r.masked else 0, np.uint8(0))
-    thread = thread_number(r.thread_number) if r.thread_number else r.thread
-    before = limit_threads(r.limit_threads, 1) if r.limit_threads else 0
+    thread = this_thread(r)
+    before = limit_products(r, 1)
     for task in range(thread, r.tasks, r.threads):
         low, high = r.batch * task // r.tasks, r.batch * (task + 1) // r.tasks
         gemm(r.gemm, 0, 0, high - low, n, r.end, r.daround + low * r.end * itemsize, r.end, r.end_matrix, n,
@@ -106,8 +100,7 @@ def backward(r, zero):
         if task == r.tasks - 1:
             gemm(r.gemm, 1, 0, r.end, n, r.batch, r.daround, r.end, r.pooled, n, zero, r.dend_matrix, n)
             memory(r.dend_shift, r.end, zero)[:] = 0
-    if r.limit_threads:
-        limit_threads(r.limit_threads, before)
+    limit_products(r, before)
 
 
 @lru_cache(maxsize=4)
@@ -117,7 +110,7 @@ def entry(name: str) -> Any:
 
 
 def _forward32() -> Any:
-    @callback
+    @as_callback
     def forward32(call):
         forward(carray(call, (1,))[0], np.float32(0))
 
@@ -125,7 +118,7 @@ def _forward32() -> Any:
 
 
 def _forward64() -> Any:
-    @callback
+    @as_callback
     def forward64(call):
         forward(carray(call, (1,))[0], np.float64(0))
 
@@ -133,7 +126,7 @@ def _forward64() -> Any:
 
 
 def _backward32() -> Any:
-    @callback
+    @as_callback
     def backward32(call):
         backward(carray(call, (1,))[0], np.float32(0))
 
@@ -141,7 +134,7 @@ def _backward32() -> Any:
 
 
 def _backward64() -> Any:
-    @callback
+    @as_callback
     def backward64(call):
         backward(carray(call, (1,))[0], np.float64(0))
 

@@ -8,16 +8,14 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-import numba
 import numpy as np
-from numba import carray, types
+from numba import carray
 
-from seq2tens.ops._blas import limit_threads, pointer, thread_number
 from seq2tens.ops._full_map_kernels import backward, backward_long, forward, forward_long
-from seq2tens.ops._full_map_steps import compiled
+from seq2tens.ops._kernel_tools import callback, carve, compiled, limit_products, memory, this_thread
 from seq2tens.ops.full_map import CALL
 
-callback = numba.cfunc(types.void(types.CPointer(numba.from_dtype(CALL))), cache=True)
+as_callback = callback(CALL)
 
 
 @lru_cache(maxsize=4)
@@ -27,31 +25,18 @@ def entry(name: str) -> Any:
 
 
 @compiled
-def array(address: Any, shape: Any, like: Any) -> Any:
-    """What lies at an address, as an array of numbers like `like`."""
-    return carray(pointer(address, like), shape)
-
-
-@compiled
-def piece(address: Any, shape: Any, like: Any) -> Any:
-    """An array at an address, and the next cache line after it."""
-    found = array(address, shape, like)
-    return found, address + (found.size * found.itemsize + 63) // 64 * 64
-
-
-@compiled
 def run_forward(r: Any, like: Any) -> None:
     """This thread's tasks: each is a range of groups of sequences."""
-    x, c = array(r.x, (r.batch, r.points, r.dim), like), array(r.coefficients, (r.lift_order,), 0.0)
-    starts, words = array(r.starts, (r.order + 2,), 0), array(r.words, (r.size,), 0)
-    out = array(r.out, (r.batch, r.rows, r.size), like)
-    kept = array(r.kept, (r.groups, r.blocks, r.lower * r.lanes), 0.0)
-    thread = thread_number(r.thread_number) if r.thread_number else r.thread
-    scratch, at = piece(r.scratch + thread * r.scratch_size, (r.numbers,), 0.0)
-    narrow, at = piece(at, (r.block * r.dim,), like)
-    h, at = piece(at, (r.block, r.last), like)
-    sums = array(at, (r.dim * r.last,), like)
-    before = limit_threads(r.limit_threads, 1) if r.limit_threads else 0
+    x, c = memory(r.x, (r.batch, r.points, r.dim), like), memory(r.coefficients, (r.lift_order,), 0.0)
+    starts, words = memory(r.starts, (r.order + 2,), 0), memory(r.words, (r.size,), 0)
+    out = memory(r.out, (r.batch, r.rows, r.size), like)
+    kept = memory(r.kept, (r.groups, r.blocks, r.lower * r.lanes), 0.0)
+    thread = this_thread(r)
+    scratch, at = carve(r.scratch + thread * r.scratch_size, (r.numbers,), 0.0)
+    narrow, at = carve(at, (r.block * r.dim,), like)
+    h, at = carve(at, (r.block, r.last), like)
+    sums = memory(at, (r.dim * r.last,), like)
+    before = limit_products(r, 1)
     for task in range(thread, r.tasks, r.threads):
         for group in range(r.groups * task // r.tasks, r.groups * (task + 1) // r.tasks):
             a, b = group * r.lanes, min(r.batch, (group + 1) * r.lanes)
@@ -60,26 +45,25 @@ def run_forward(r: Any, like: Any) -> None:
                 forward_long(*shared, narrow, h, sums, r.block, r.increments, r.gemm)
             else:
                 forward(*shared, r.lanes, r.block, r.sequences, r.increments)
-    if r.limit_threads:
-        limit_threads(r.limit_threads, before)
+    limit_products(r, before)
 
 
 @compiled
 def run_backward(r: Any, like: Any) -> None:
     """The same for the adjoint: `out` and `kept` are read, `dc` has `learn` numbers for each group."""
-    x, c = array(r.x, (r.batch, r.points, r.dim), like), array(r.coefficients, (r.lift_order,), 0.0)
-    starts, words = array(r.starts, (r.order + 2,), 0), array(r.words, (r.size,), 0)
-    dout = array(r.out, (r.batch, r.rows, r.size), like)
-    kept = array(r.kept, (r.groups, r.blocks, r.lower * r.lanes), 0.0)
-    dx = array(r.dx, (r.batch, r.points, r.dim), like)
-    dc = array(r.dc, (r.groups, r.learn), 0.0)
-    thread = thread_number(r.thread_number) if r.thread_number else r.thread
-    scratch, at = piece(r.scratch + thread * r.scratch_size, (r.numbers,), 0.0)
-    narrow, at = piece(at, (r.block * r.dim,), like)
-    h, at = piece(at, (r.block, r.last), like)
-    dh, at = piece(at, (r.block, r.last), like)
-    top = array(at, (r.dim * r.last,), like)
-    before = limit_threads(r.limit_threads, 1) if r.limit_threads else 0
+    x, c = memory(r.x, (r.batch, r.points, r.dim), like), memory(r.coefficients, (r.lift_order,), 0.0)
+    starts, words = memory(r.starts, (r.order + 2,), 0), memory(r.words, (r.size,), 0)
+    dout = memory(r.out, (r.batch, r.rows, r.size), like)
+    kept = memory(r.kept, (r.groups, r.blocks, r.lower * r.lanes), 0.0)
+    dx = memory(r.dx, (r.batch, r.points, r.dim), like)
+    dc = memory(r.dc, (r.groups, r.learn), 0.0)
+    thread = this_thread(r)
+    scratch, at = carve(r.scratch + thread * r.scratch_size, (r.numbers,), 0.0)
+    narrow, at = carve(at, (r.block * r.dim,), like)
+    h, at = carve(at, (r.block, r.last), like)
+    dh, at = carve(at, (r.block, r.last), like)
+    top = memory(at, (r.dim * r.last,), like)
+    before = limit_products(r, 1)
     for task in range(thread, r.tasks, r.threads):
         for group in range(r.groups * task // r.tasks, r.groups * (task + 1) // r.tasks):
             a, b = group * r.lanes, min(r.batch, (group + 1) * r.lanes)
@@ -88,12 +72,11 @@ def run_backward(r: Any, like: Any) -> None:
                 backward_long(*shared, narrow, h, dh, top, r.block, r.increments, r.gemm)
             else:
                 backward(*shared, r.lanes, r.block, r.sequences, r.increments)
-    if r.limit_threads:
-        limit_threads(r.limit_threads, before)
+    limit_products(r, before)
 
 
 def _forward32() -> Any:
-    @callback
+    @as_callback
     def full_map_forward32(call: Any) -> None:
         run_forward(carray(call, (1,))[0], np.float32(0))
 
@@ -101,7 +84,7 @@ def _forward32() -> Any:
 
 
 def _forward64() -> Any:
-    @callback
+    @as_callback
     def full_map_forward64(call: Any) -> None:
         run_forward(carray(call, (1,))[0], np.float64(0))
 
@@ -109,7 +92,7 @@ def _forward64() -> Any:
 
 
 def _backward32() -> Any:
-    @callback
+    @as_callback
     def full_map_backward32(call: Any) -> None:
         run_backward(carray(call, (1,))[0], np.float32(0))
 
@@ -117,7 +100,7 @@ def _backward32() -> Any:
 
 
 def _backward64() -> Any:
-    @callback
+    @as_callback
     def full_map_backward64(call: Any) -> None:
         run_backward(carray(call, (1,))[0], np.float64(0))
 

@@ -11,7 +11,8 @@ which is a sum over time of outer products, so a matrix product per block.
 from __future__ import annotations
 
 from seq2tens.ops._blas import gemm
-from seq2tens.ops._full_map_steps import NUMBER, VECTOR, advance, combine, compiled, horner, retreat, unwind
+from seq2tens.ops._full_map_steps import NUMBER, VECTOR, advance, combine, horner, retreat, unwind
+from seq2tens.ops._kernel_tools import compiled
 from seq2tens.ops._simd import LANES, turn
 
 

@@ -8,13 +8,11 @@ contiguous pieces.
 
 from __future__ import annotations
 
-import numba
-
+from seq2tens.ops._kernel_tools import compiled
 from seq2tens.ops._lanes import add, fma, times
 from seq2tens.ops._lanes import fill_wide as fill
 from seq2tens.ops._simd import LANES, load, load_one, store, store_one, total
 
-compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 NUMBER = 8  # bytes
 VECTOR = NUMBER * LANES
 

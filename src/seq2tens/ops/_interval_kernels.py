@@ -8,14 +8,13 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba import carray, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from seq2tens.ops._blas import pointer, thread_number
+from seq2tens.ops._kernel_tools import callback, compiled, memory, this_thread
 from seq2tens.ops._lanes import add, fma, lanes_of, load, store
 
 _SIZES = "intervals states words levels width nothing end_size stretch_size beginning_size"
@@ -28,14 +27,7 @@ AT = {name: position for position, name in enumerate(FIELDS)}
 
 AHEAD = 4  # intervals whose rows are asked for before they are needed
 
-compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
-callback = numba.cfunc(types.void(types.CPointer(numba.from_dtype(CALL))), cache=True)
-
-
-@compiled
-def memory(address, count, like):
-    """The array of `count` elements at an address."""
-    return carray(pointer(address, like), (count,))
+as_callback = callback(CALL)
 
 
 @intrinsic
@@ -111,7 +103,7 @@ def run(r, zero):
     cut_from = memory(r.cut_from, r.words + 2, like)
     cuts = cut_from[r.words + 1]
     cut_left, cut_right = memory(r.cut_left, cuts, like), memory(r.cut_right, cuts, like)
-    thread = thread_number(r.thread_number) if r.thread_number else r.thread
+    thread = this_thread(r)
     h = memory(r.scratch + thread * r.scratch_size, r.states * width, zero)
     for task in range(thread, r.tasks, r.threads):
         for i in range(r.intervals * task // r.tasks, r.intervals * (task + 1) // r.tasks):
@@ -138,7 +130,7 @@ def entry(bits: int) -> Any:
 
 
 def _intervals32() -> Any:
-    @callback
+    @as_callback
     def intervals32(call):
         run(carray(call, (1,))[0], np.float32(0))
 
@@ -146,7 +138,7 @@ def _intervals32() -> Any:
 
 
 def _intervals64() -> Any:
-    @callback
+    @as_callback
     def intervals64(call):
         run(carray(call, (1,))[0], np.float64(0))
 

@@ -19,36 +19,32 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-import numba
 import numpy as np
-from numba import carray, types
+from numba import carray
 
-from seq2tens.ops._blas import gemm, limit_threads, pointer, thread_number
+from seq2tens.ops._blas import gemm
 from seq2tens.ops._blocks import add_rows, retrace_block, retrace_joined, scan_block, scan_joined
 from seq2tens.ops._calls import CALL
+from seq2tens.ops._kernel_tools import (
+    bytes_of,
+    callback,
+    carve,
+    compiled,
+    limit_products,
+    memory,
+    this_thread,
+)
 from seq2tens.ops._lanes import WIDE, fence
 from seq2tens.ops._levels import write_rows
-from seq2tens.ops._steps import compiled, read_state, write_state
+from seq2tens.ops._packing import clear_gaps, close_gaps, load_block, spread_rows, undo_difference
+from seq2tens.ops._steps import read_state, write_state
 
 # Results of more bytes than these will not be found in a cache again. They are written past the caches, which
 # need not be filled first; matrix products cannot do so, and are written in place up to a larger size.
 LARGE = 16 * 2**20
 LARGE_IN_PLACE = 128 * 2**20
 
-callback = numba.cfunc(types.void(types.CPointer(numba.from_dtype(CALL))), cache=True)
-
-
-@compiled
-def memory(address, count, like):
-    """The array of `count` elements at an address."""
-    return carray(pointer(address, like), (count,))
-
-
-@compiled
-def carve(cursor, count, like):
-    """An array from the scratch that begins at `cursor`, and where the next one begins: at a cache line."""
-    array = memory(cursor, count, like)
-    return array, cursor + (count * array.itemsize + 63) // 64 * 64
+as_callback = callback(CALL)
 
 
 @compiled
@@ -57,82 +53,6 @@ def project(r, x_address, steps, w, a, first):
     columns = r.components * r.group_width
     gemm(r.gemm, 0, 0, steps, columns, r.features, x_address, r.features, w, columns, a.dtype.type(0),
          a.ctypes.data + first * columns * a.itemsize, columns)  # fmt: skip
-
-
-@compiled
-def copy_rows(source, low, target, first, rows, columns):
-    """Rows of inner products from row `low` on to those from row `first` on."""
-    target[first * columns : (first + rows) * columns] = source[low * columns : (low + rows) * columns]
-
-
-@compiled
-def load_block(r, x, mask, low, steps, rows):
-    """Address and number of those steps of a block that count, without gaps: others need no product.
-
-    With `difference` they are what each step adds to the one before it.
-    """
-    n, counted = r.features, 0
-    if not r.has_mask and not r.difference:
-        return x.ctypes.data + low * n * x.itemsize, steps
-    for t in range(steps):
-        if r.has_mask and not mask[low + t]:
-            continue
-        row, there = rows[counted * n : (counted + 1) * n], (low + t) * n
-        if r.difference and (low + t) % r.length > 0:
-            subtract(row, x[there : there + n], x[there - n : there])
-        else:
-            row[:] = x[there : there + n]
-        counted += 1
-    return rows.ctypes.data, counted
-
-
-@compiled
-def spread_rows(source, low, counted, target, first, mask, turn, steps, columns):
-    """Put rows without gaps where their steps are, beginning with the last: `target` may be `source`.
-
-    Rows of steps that do not count stay as they are.
-    """
-    t = steps - 1
-    while counted <= t and counted > 0:
-        if mask[turn + t]:
-            counted -= 1
-            copy_rows(source, low + counted, target, first + t, 1, columns)
-        t -= 1
-    if source.ctypes.data != target.ctypes.data:
-        copy_rows(source, low, target, first, counted, columns)
-
-
-@compiled
-def close_gaps(rows, mask, turn, steps, columns):
-    """The opposite of `spread_rows`, in place."""
-    counted = 0
-    for t in range(steps):
-        if mask[turn + t]:
-            if counted < t:
-                copy_rows(rows, t, rows, counted, 1, columns)
-            counted += 1
-
-
-@compiled
-def clear_gaps(rows, first, mask, turn, steps, columns):
-    """Set rows of steps that do not count to 0."""
-    for t in range(steps):
-        if not mask[turn + t]:
-            rows[(first + t) * columns : (first + t + 1) * columns] = 0
-
-
-@compiled
-def subtract(target, a, b):
-    for k in range(target.shape[0]):
-        target[k] = a[k] - b[k]
-
-
-@compiled
-def undo_difference(dx, first, last, features):
-    """From derivatives by increments to those by values, in rows `first` to `last` of one sequence."""
-    for here in range(first * features, (last - 1) * features, features):
-        row = dx[here : here + features]
-        subtract(row, row, dx[here + features : here + 2 * features])
 
 
 @compiled
@@ -156,18 +76,66 @@ def block_bounds(r, index):
 
 
 @compiled
+def inputs(r, zero):
+    """Values, mask, states kept at the beginnings of blocks, and inner products to be kept."""
+    return (
+        memory(r.x, r.batch * r.length * r.features, zero),
+        memory(r.mask, r.batch * r.length if r.has_mask else 0, np.uint8(0)),
+        memory(r.kept, r.kept_size, np.float64(0)),
+        memory(r.products, r.batch * r.length * r.components * r.group_width if r.products else 0, zero),
+    )
+
+
+@compiled
+def share_of(r, task):
+    """The sequences of a task, from one to another, and its functionals: the first and their number."""
+    part, start = task % r.slices, task // r.slices * r.group_width
+    low, high = r.batch * part // r.slices, r.batch * (part + 1) // r.slices
+    return low, high, start, min(r.group_width, r.width - start)
+
+
+@compiled
+def parameters(r, task, zero):
+    """Address of the weights of a task's functionals, their bias and the powers of a lift."""
+    group, columns = task // r.slices, r.components * r.group_width
+    itemsize = bytes_of(zero)
+    bias = memory(r.bias + group * columns * itemsize, columns, zero)
+    powers = memory(r.powers + group * r.power_size * 8, r.power_size if r.lifted else 0, np.float64(0))
+    return r.weight + group * r.features * columns * itemsize, bias, powers
+
+
+@compiled
+def gradients(r, task, zero):
+    """A task's own parts of the derivatives, by weights as an address; what sums begin with is cleared."""
+    columns, width, wide = r.components * r.group_width, r.group_width, np.float64(0)
+    size, itemsize = r.batch * r.length * r.features, bytes_of(zero)
+    dx = memory(r.dx + task // r.slices * size * itemsize, size, zero)
+    dbias = memory(r.dbias + task * columns * 8, columns, wide)
+    dcoefficients = memory(r.dcoefficients + task * r.lift_order * width * 8, r.lift_order * width, wide)
+    dpowers = memory(r.dpowers + task * r.power_size * 8, r.power_size, wide)
+    dbias[:] = 0
+    if r.lifted:
+        dcoefficients[:] = 0
+        dpowers[:] = 0
+    return dx, r.dweight + task * r.features * columns * itemsize, dbias, dcoefficients, dpowers
+
+
+@compiled
+def place_of(r, b, start):
+    """Where the state of a sequence lies."""
+    return b * (r.states - 1) * r.width + start
+
+
+@compiled
 def forward(r, zero):
     """All tasks of this thread; `zero` is of the input's dtype."""
     columns, width, wide = r.components * r.group_width, r.group_width, np.float64(0)
-    size = r.states * width
+    size, thread = r.states * width, this_thread(r)
     component, parent, depth, runs, output = chain_arrays(r)
     coefficients = memory(r.coefficients, r.lift_order, wide)
-    mask = memory(r.mask, r.batch * r.length if r.has_mask else 0, np.uint8(0))
-    x, out = memory(r.x, r.batch * r.length * r.features, zero), memory(r.out, r.out_size, zero)
+    x, mask, kept, products = inputs(r, zero)
     state, final = memory(r.state, r.state_size, zero), memory(r.final, r.state_size, zero)
-    kept = memory(r.kept, r.kept_size, wide)
-    products = memory(r.products, r.batch * r.length * columns if r.products else 0, zero)
-    thread = thread_number(r.thread_number) if r.thread_number else r.thread
+    out = memory(r.out, r.out_size, zero)
     a, cursor = carve(r.scratch + thread * r.scratch_size, r.block * columns, zero)
     path, cursor = carve(cursor, 2 * size, zero)
     rows, cursor = carve(cursor, r.block * r.features if r.has_mask or r.difference else 0, zero)
@@ -178,67 +146,86 @@ def forward(r, zero):
     # One chain's states replace its inner products, so these may go where the states will stand.
     in_place = r.joined and width == r.width and r.out_size * out.itemsize <= LARGE_IN_PLACE
     past_caches = r.out_size * out.itemsize > LARGE
-    before = limit_threads(r.limit_threads, 1) if r.limit_threads else 0
+    before = limit_products(r, 1)
     for task in range(thread, r.tasks, r.threads):
-        group = task // r.slices
-        start = group * width
-        count = min(width, r.width - start)
-        w = r.weight + group * r.features * columns * x.itemsize
-        bias = memory(r.bias + group * columns * x.itemsize, columns, zero)
-        powers = memory(r.powers + group * r.power_size * 8, r.power_size if r.lifted else 0, wide)
-        last = r.batch * (task % r.slices + 1) // r.slices
-        for b in range(r.batch * (task % r.slices) // r.slices, last, r.together):
-            number = min(r.together, last - b)  # short sequences share a matrix product
+        begin, end, start, count = share_of(r, task)
+        w, bias, powers = parameters(r, task, zero)
+        for b in range(begin, end, r.together):
+            number = min(r.together, end - b)  # short sequences share a matrix product
             for index in range(r.blocks):
                 steps, low = block_bounds(r, index)
                 low += b * r.length
-                total = number * steps
                 target, first = (out, low) if in_place else (a, 0)
-                address, counted = load_block(r, x, mask, low, total, rows)
                 found, at = (products, low) if r.products else (target, first)
+                address, counted = load_block(r, x, mask, low, number * steps, rows)
                 if counted > 0:
                     project(r, address, counted, w, found, at)
-                    spread_rows(found, at, counted, target, first, mask, low, total, columns)
+                    spread_rows(found, at, counted, target, first, mask, low, number * steps, columns)
                 for k in range(number):
-                    place = (b + k) * (r.states - 1) * r.width + start
                     if index == 0:
-                        read_state(h, state, place, r.width, count, width)
+                        read_state(h, state, place_of(r, b + k, start), r.width, count, width)
                         h[:width] = 1
                     if r.keep:
-                        position = ((b + k) * r.blocks + index) * (r.states - 1) * r.width + start
-                        write_state(h, kept, position, r.width, count, width)
-                    here = low + k * r.length
+                        place = place_of(r, (b + k) * r.blocks + index, start)
+                        write_state(h, kept, place, r.width, count, width)
+                    here, row = low + k * r.length, first + k * steps
                     position = here * r.levels * r.width + start
                     if r.joined:
-                        row = first + k * steps
                         scan_joined(r, h, target, row, bias, steps, mask, here, change, base, path)
                         if not in_place:
                             write_rows(a, row, out, position, r.width, steps, r.levels, width, past_caches)
                     else:
                         scan_block(
-                            r, h, path, a, k * steps, bias, steps, mask, here, component, parent, depth, runs,
+                            r, h, path, a, row, bias, steps, mask, here, component, parent, depth, runs,
                             coefficients, powers, change, base, out, position, output, count, r.sequences,
                         )  # fmt: skip
                     if index == r.blocks - 1:
-                        write_state(h, final, place, r.width, count, width)
+                        write_state(h, final, place_of(r, b + k, start), r.width, count, width)
     fence()
-    if r.limit_threads:
-        limit_threads(r.limit_threads, before)
+    limit_products(r, before)
+
+
+@compiled
+def products_again(r, address, counted, w, products, a, mask, low, steps):
+    """The inner products of a block in `a`: those that were kept, or computed once more."""
+    columns = r.components * r.group_width
+    if counted > 0 and r.products:
+        spread_rows(products, low, counted, a, 0, mask, low, steps, columns)
+    elif counted > 0:
+        project(r, address, counted, w, a, 0)
+        spread_rows(a, 0, counted, a, 0, mask, low, steps, columns)
+
+
+@compiled
+def pull_back(r, da, address, counted, w, dx, dw, seen, mask, low, steps):
+    """Derivatives by values and weights from those by a block's inner products, which lose their gaps.
+
+    They are added to those by the weights if any were `seen` before. Returns whether there are some now.
+    """
+    columns, n, zero = r.components * r.group_width, r.features, da.dtype.type(0)
+    if r.has_mask:
+        close_gaps(da, mask, low, steps, columns)
+    if counted > 0:
+        gemm(r.gemm, 0, 1, counted, n, columns, da.ctypes.data, columns, w, columns, zero,
+             dx.ctypes.data + low * n * dx.itemsize, n)  # fmt: skip
+        gemm(r.gemm, 1, 0, n, columns, counted, address, n, da.ctypes.data, columns, da.dtype.type(seen), dw,
+             columns)  # fmt: skip
+        spread_rows(dx, low, counted, dx, low, mask, low, steps, n)
+    if r.has_mask:
+        clear_gaps(dx, low, mask, low, steps, n)
+    return seen or counted > 0
 
 
 @compiled
 def backward(r, zero):
     """Adjoint of `forward`. What is summed over sequences goes to the task's own part of the arrays."""
     columns, width, wide = r.components * r.group_width, r.group_width, np.float64(0)
-    size = r.states * width
+    size, thread = r.states * width, this_thread(r)
     component, parent, depth, runs, output = chain_arrays(r)
     coefficients = memory(r.coefficients, r.lift_order, wide)
-    mask = memory(r.mask, r.batch * r.length if r.has_mask else 0, np.uint8(0))
-    x, dout = memory(r.x, r.batch * r.length * r.features, zero), memory(r.out, r.out_size, zero)
+    x, mask, kept, products = inputs(r, zero)
     dstate, dfinal = memory(r.state, r.state_size, zero), memory(r.final, r.state_size, zero)
-    kept = memory(r.kept, r.kept_size, wide)
-    products = memory(r.products, r.batch * r.length * columns if r.products else 0, zero)
-    thread = thread_number(r.thread_number) if r.thread_number else r.thread
+    dout, saved = memory(r.out, r.out_size, zero), memory(r.path, r.out_size if r.joined else 0, zero)
     a, cursor = carve(r.scratch + thread * r.scratch_size, r.block * columns, zero)
     path, cursor = carve(cursor, (r.block + 1) * size, zero)
     rows, cursor = carve(cursor, r.block * r.features if r.has_mask or r.difference else 0, zero)
@@ -250,91 +237,56 @@ def backward(r, zero):
     tail, cursor = carve(cursor, r.lift_order * WIDE, wide)
     line, cursor = carve(cursor, r.lift_order + 1, np.int64(0))
     part, cursor = carve(cursor, columns, zero)
-    saved = memory(r.path, r.out_size if r.joined else 0, zero)
     if not r.joined:
         path[:] = 1
-    before = limit_threads(r.limit_threads, 1) if r.limit_threads else 0
-    one = x.dtype.type(1)
+    before = limit_products(r, 1)
     for task in range(thread, r.tasks, r.threads):
-        group = task // r.slices
-        start = group * width
-        count = min(width, r.width - start)
-        w = r.weight + group * r.features * columns * x.itemsize
-        bias = memory(r.bias + group * columns * x.itemsize, columns, zero)
-        powers = memory(r.powers + group * r.power_size * 8, r.power_size if r.lifted else 0, wide)
-        dx = memory(r.dx + group * x.shape[0] * x.itemsize, x.shape[0], zero)
-        dw = r.dweight + task * r.features * columns * x.itemsize
-        dbias = memory(r.dbias + task * columns * 8, columns, wide)
-        dcoefficients = memory(r.dcoefficients + task * r.lift_order * width * 8, r.lift_order * width, wide)
-        dpowers = memory(r.dpowers + task * r.power_size * 8, r.power_size, wide)
-        dbias[:] = 0
-        if r.lifted:
-            dcoefficients[:] = 0
-            dpowers[:] = 0
-        found = False  # whether anything counts that the weights have a derivative by
-        last = r.batch * (task % r.slices + 1) // r.slices
-        for b in range(r.batch * (task % r.slices) // r.slices, last, r.together):
-            number = min(r.together, last - b)
+        begin, end, start, count = share_of(r, task)
+        w, bias, powers = parameters(r, task, zero)
+        dx, dw, dbias, dcoefficients, dpowers = gradients(r, task, zero)
+        seen = False
+        for b in range(begin, end, r.together):
+            number = min(r.together, end - b)
             for index in range(r.blocks - 1, -1, -1):
                 steps, low = block_bounds(r, index)
                 low += b * r.length
-                total = number * steps
-                address, counted = load_block(r, x, mask, low, total, rows)
-                if counted > 0:
-                    if r.products:
-                        spread_rows(products, low, counted, a, 0, mask, low, total, columns)
-                    else:
-                        project(r, address, counted, w, a, 0)
-                        spread_rows(a, 0, counted, a, 0, mask, low, total, columns)
+                address, counted = load_block(r, x, mask, low, number * steps, rows)
+                products_again(r, address, counted, w, products, a, mask, low, number * steps)
                 if r.shared or r.lifted:
-                    da[: total * columns] = 0
+                    da[: number * steps * columns] = 0
                 for k in range(number):
-                    place = (b + k) * (r.states - 1) * r.width + start
                     if index == r.blocks - 1:
-                        read_state(adjoint, dfinal, place, r.width, count, width)
-                    position = ((b + k) * r.blocks + index) * (r.states - 1) * r.width + start
-                    read_state(h, kept, position, r.width, count, width)
+                        read_state(adjoint, dfinal, place_of(r, b + k, start), r.width, count, width)
+                    read_state(h, kept, place_of(r, (b + k) * r.blocks + index, start), r.width, count, width)
                     h[:width] = 1
-                    here = low + k * r.length
+                    here, row = low + k * r.length, k * steps
                     if r.joined:
                         for q in range(columns):
                             path[q] = h[width + q]
                         retrace_joined(
-                            r, adjoint, saved, a, da, k * steps, bias, steps, mask, here, change, base, dout,
+                            r, adjoint, saved, a, da, row, bias, steps, mask, here, change, base, dout,
                             here * r.levels * r.width + start, path, index == 0,
                         )  # fmt: skip
                     else:
                         scan_block(
-                            r, h, path, a, k * steps, bias, steps, mask, here, component, parent, depth, runs,
+                            r, h, path, a, row, bias, steps, mask, here, component, parent, depth, runs,
                             coefficients, powers, change, base, dout, 0, output, count, False,
                         )  # fmt: skip
                         retrace_block(
-                            r, adjoint, path, a, da, k * steps, bias, steps, mask, here, component, parent,
-                            depth, runs, coefficients, powers, dcoefficients, dpowers, tail, line, dout,
-                            start, output, count,
+                            r, adjoint, path, a, da, row, bias, steps, mask, here, component, parent, depth,
+                            runs, coefficients, powers, dcoefficients, dpowers, tail, line, dout, start,
+                            output, count,
                         )  # fmt: skip
                     if index == 0:
-                        write_state(adjoint, dstate, place, r.width, count, width)
-                if r.has_mask:
-                    close_gaps(da, mask, low, total, columns)
-                if counted > 0:
-                    gemm(r.gemm, 0, 1, counted, r.features, columns, da.ctypes.data, columns, w, columns,
-                         zero, dx.ctypes.data + low * r.features * x.itemsize, r.features)  # fmt: skip
-                    gemm(r.gemm, 1, 0, r.features, columns, counted, address, r.features, da.ctypes.data,
-                         columns, one if found else zero, dw, columns)  # fmt: skip
-                    spread_rows(dx, low, counted, dx, low, mask, low, total, r.features)
-                    found = True
-                if r.has_mask:
-                    clear_gaps(dx, low, mask, low, total, r.features)
+                        write_state(adjoint, dstate, place_of(r, b + k, start), r.width, count, width)
+                seen = pull_back(r, da, address, counted, w, dx, dw, seen, mask, low, number * steps)
                 if r.has_bias:
                     add_rows(da, counted, columns, part, dbias)
             if r.difference:
-                for k in range(b, b + number):
-                    undo_difference(dx, k * r.length, (k + 1) * r.length, r.features)
-        if not found:
+                undo_difference(dx, b, number, r.length, r.features)
+        if not seen:
             memory(dw, r.features * columns, zero)[:] = 0
-    if r.limit_threads:
-        limit_threads(r.limit_threads, before)
+    limit_products(r, before)
 
 
 @compiled
@@ -343,7 +295,7 @@ def regroup(r, zero):
     size = r.features * r.width
     given = memory(r.given_weight, r.components * size, zero)
     weight = memory(r.weight, r.components * size, zero)
-    thread = thread_number(r.thread_number) if r.thread_number else r.thread
+    thread = this_thread(r)
     for row in range(thread, r.components * r.features, r.threads):
         component, feature = row // r.features, row % r.features
         there = (feature * r.components + component) * r.width
@@ -358,7 +310,7 @@ def totals(r, zero):
     parts, dbias = memory(r.dweight, r.tasks * size, zero), memory(r.dbias, r.tasks * columns, wide)
     weight = memory(r.weight_total, r.components * r.features * r.width, zero)
     bias = memory(r.bias_total, r.components * r.width, zero)
-    thread = thread_number(r.thread_number) if r.thread_number else r.thread
+    thread = this_thread(r)
     for row in range(thread, r.components * r.features, r.threads):
         component, feature = row // r.features, row % r.features
         for task in range(r.tasks):
@@ -397,7 +349,7 @@ def entry(name: str) -> Any:
 
 
 def _forward32() -> Any:
-    @callback
+    @as_callback
     def forward32(call):
         forward(carray(call, (1,))[0], np.float32(0))
 
@@ -405,7 +357,7 @@ def _forward32() -> Any:
 
 
 def _forward64() -> Any:
-    @callback
+    @as_callback
     def forward64(call):
         forward(carray(call, (1,))[0], np.float64(0))
 
@@ -413,7 +365,7 @@ def _forward64() -> Any:
 
 
 def _backward32() -> Any:
-    @callback
+    @as_callback
     def backward32(call):
         backward(carray(call, (1,))[0], np.float32(0))
 
@@ -421,7 +373,7 @@ def _backward32() -> Any:
 
 
 def _backward64() -> Any:
-    @callback
+    @as_callback
     def backward64(call):
         backward(carray(call, (1,))[0], np.float64(0))
 
@@ -429,7 +381,7 @@ def _backward64() -> Any:
 
 
 def _totals32() -> Any:
-    @callback
+    @as_callback
     def totals32(call):
         totals(carray(call, (1,))[0], np.float32(0))
 
@@ -437,7 +389,7 @@ def _totals32() -> Any:
 
 
 def _totals64() -> Any:
-    @callback
+    @as_callback
     def totals64(call):
         totals(carray(call, (1,))[0], np.float64(0))
 
@@ -445,7 +397,7 @@ def _totals64() -> Any:
 
 
 def _regroup32() -> Any:
-    @callback
+    @as_callback
     def regroup32(call):
         regroup(carray(call, (1,))[0], np.float32(0))
 
@@ -453,7 +405,7 @@ def _regroup32() -> Any:
 
 
 def _regroup64() -> Any:
-    @callback
+    @as_callback
     def regroup64(call):
         regroup(carray(call, (1,))[0], np.float64(0))
 

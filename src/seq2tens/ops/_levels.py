@@ -7,8 +7,8 @@ indexed by state as in `_kernels`: level m, counted from 1, begins at m · width
 
 from __future__ import annotations
 
+from seq2tens.ops._kernel_tools import compiled
 from seq2tens.ops._lanes import add, fma, lanes_of, load, store, stream, times
-from seq2tens.ops._steps import compiled
 
 FOUR = 4  # vectors at a time: a sum needs as many cycles, which others can use
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-import numba
 import numpy as np
-from numba import carray, types
+from numba import carray
 
-from seq2tens.ops._blas import pointer, thread_number
+from seq2tens.ops._kernel_tools import add_row, callback, compiled, memory, this_thread
 
 _SIZES = "rows channels inner tasks eps scale masked weighted biased rectified summed"
 _ARRAYS = "x mask weight bias y mean variance addend dy dx dweight dbias"
@@ -21,14 +20,7 @@ FIELDS = " ".join((_SIZES, _ARRAYS, _THREADS)).split()
 CALL = np.dtype([(name, np.int64) for name in FIELDS])
 AT = {name: position for position, name in enumerate(FIELDS)}
 
-compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
-callback = numba.cfunc(types.void(types.CPointer(numba.from_dtype(CALL))), cache=True)
-
-
-@compiled
-def memory(address, count, like):
-    """The array of `count` elements at an address."""
-    return carray(pointer(address, like), (count,))
+as_callback = callback(CALL)
 
 
 @compiled
@@ -50,12 +42,6 @@ def fold(sums, inner, factor, totals):
 
 
 # Rows are views of their own: numba compiles loops over an offset plus a counter to single steps.
-
-
-@compiled
-def add_row(sums, row):
-    for q in range(sums.shape[0]):
-        sums[q] += row[q]
 
 
 @compiled
@@ -134,7 +120,7 @@ def forward(r, zero):
     mean, variance = memory(r.mean, r.channels, zero), memory(r.variance, r.channels, zero)
     addend = memory(r.addend, r.rows * width if r.summed else 0, zero)
     scale = x.dtype.type(memory(r.scale, 1, wide)[0])
-    thread = thread_number(r.thread_number) if r.thread_number else r.thread
+    thread = this_thread(r)
     share = share_of_rows(r, mask)
     for task in range(thread, r.tasks, r.threads):
         low, high = r.channels * task // r.tasks, r.channels * (task + 1) // r.tasks
@@ -182,7 +168,7 @@ def backward(r, zero):
     mean, variance = memory(r.mean, r.channels, zero), memory(r.variance, r.channels, zero)
     dweight, dbias = memory(r.dweight, r.channels, zero), memory(r.dbias, r.channels, zero)
     eps, whole = memory(r.eps, 1, wide)[0], memory(r.scale, 1, wide)[0]
-    thread = thread_number(r.thread_number) if r.thread_number else r.thread
+    thread = this_thread(r)
     share = share_of_rows(r, mask)
     for task in range(thread, r.tasks, r.threads):
         low, high = r.channels * task // r.tasks, r.channels * (task + 1) // r.tasks
@@ -228,7 +214,7 @@ def entry(name: str) -> Any:
 
 
 def _forward32() -> Any:
-    @callback
+    @as_callback
     def forward32(call):
         forward(carray(call, (1,))[0], np.float32(0))
 
@@ -236,7 +222,7 @@ def _forward32() -> Any:
 
 
 def _forward64() -> Any:
-    @callback
+    @as_callback
     def forward64(call):
         forward(carray(call, (1,))[0], np.float64(0))
 
@@ -244,7 +230,7 @@ def _forward64() -> Any:
 
 
 def _backward32() -> Any:
-    @callback
+    @as_callback
     def backward32(call):
         backward(carray(call, (1,))[0], np.float32(0))
 
@@ -252,7 +238,7 @@ def _backward32() -> Any:
 
 
 def _backward64() -> Any:
-    @callback
+    @as_callback
     def backward64(call):
         backward(carray(call, (1,))[0], np.float64(0))
 

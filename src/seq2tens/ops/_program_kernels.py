@@ -5,21 +5,20 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba import carray, types
 from numba.extending import intrinsic
 
 from seq2tens.ops._blas import pointer
+from seq2tens.ops._kernel_tools import callback, compiled
 
 _FIELDS = "words steps step_count links link_count bases parallel thread_number threads"
 CALL = np.dtype([(name, np.int64) for name in _FIELDS.split()])
 STEP = 6  # numbers that describe a step
 LINK = 3  # numbers that describe where an address comes from
 
-compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
-callback = numba.cfunc(types.void(types.CPointer(numba.from_dtype(CALL))), cache=True)
+as_callback = callback(CALL)
 
 
 @intrinsic
@@ -80,7 +79,7 @@ def run(r):
 def entry() -> Any:
     """The compiled function of one record."""
 
-    @callback
+    @as_callback
     def run_program(call):
         run(carray(call, (1,))[0])
 

@@ -6,11 +6,8 @@ empty word, whose value is 1; state s is h[s · width : (s + 1) · width].
 
 from __future__ import annotations
 
-import numba
-
+from seq2tens.ops._kernel_tools import compiled
 from seq2tens.ops._lanes import WIDE, add, fill_wide, fma, lanes_of, load, load_wide, store, times
-
-compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 
 
 @compiled

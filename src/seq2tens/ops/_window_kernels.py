@@ -11,11 +11,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-import numba
 import numpy as np
-from numba import carray, types
+from numba import carray
 
-from seq2tens.ops._blas import pointer, thread_number
+from seq2tens.ops._kernel_tools import callback, compiled, memory, this_thread
 from seq2tens.ops._lanes import WIDE, add, fill_wide, fma, load_wide, store, times
 
 _SIZES = "batch steps window starts before stride rows components width words states levels lift_order plain"
@@ -25,14 +24,7 @@ FIELDS = " ".join((_SIZES, _ARRAYS, _THREADS)).split()
 CALL = np.dtype([(name, np.int64) for name in FIELDS])
 AT = {name: position for position, name in enumerate(FIELDS)}
 
-compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
-callback = numba.cfunc(types.void(types.CPointer(numba.from_dtype(CALL))), cache=True)
-
-
-@compiled
-def memory(address, count, like):
-    """The array of `count` elements at an address."""
-    return carray(pointer(address, like), (count,))
+as_callback = callback(CALL)
 
 
 @compiled
@@ -98,7 +90,7 @@ def run(r, zero):
     cuts = cut_from[r.words + 1]
     cut_left, cut_right = memory(r.cut_left, cuts, like), memory(r.cut_right, cuts, like)
     coefficients = memory(r.coefficients, r.lift_order, wide)
-    thread = thread_number(r.thread_number) if r.thread_number else r.thread
+    thread = this_thread(r)
     h = memory(r.scratch + thread * r.scratch_size, (r.words + 1) * width, wide)
     most = min(r.window, r.starts)
     ends = memory(r.ends, r.threads * most * size, zero)[thread * most * size :]
@@ -140,7 +132,7 @@ def entry(bits: int) -> Any:
 
 
 def _windows32() -> Any:
-    @callback
+    @as_callback
     def windows32(call):
         run(carray(call, (1,))[0], np.float32(0))
 
@@ -148,7 +140,7 @@ def _windows32() -> Any:
 
 
 def _windows64() -> Any:
-    @callback
+    @as_callback
     def windows64(call):
         run(carray(call, (1,))[0], np.float64(0))
 
