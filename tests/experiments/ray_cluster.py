@@ -11,7 +11,7 @@ import tempfile
 # Nothing leaves this machine: the loopback interface only, no dashboard, no statistics.
 os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 # Its workers are not nice to others, as they are by default: beside busy tests they would hardly get to run.
-os.environ["RAY_worker_niceness"] = "0"
+os.environ |= {"RAY_worker_niceness": "0"}
 # A short path: names of sockets must not be long.
 FOLDER = os.environ["RAY_TMPDIR"] = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
 

@@ -9,11 +9,11 @@ from torch.testing import assert_close
 from contracts import EXACT
 from seq2tens.nn import FCNLS2T
 from seq2tens.ops import make_chains, shortcuts
-from seq2tens.ops.normalize import Settings
+from seq2tens.ops.normalize import Running, Settings
 from seq2tens.ops.shortcuts import Ends, Shortcut, shortcut_stack
 from seq2tens.ops.stack import Layer, Options
 
-SETTINGS = Settings(1e-3, scale=0.7)
+SETTINGS = Settings(1e-3, scale=0.7, momentum=0.3)
 
 
 def problem(batch=5, time=7, features=3, near=6, width=16, order=2, masked=True, dtype=torch.float64):
@@ -25,7 +25,7 @@ def problem(batch=5, time=7, features=3, near=6, width=16, order=2, masked=True,
     sizes = ((near, width), (order * width, width))
     layers = [Layer(draw(order, n, width), draw(order, width)) for n, width in sizes]
     chains = make_chains(order, "recursive", False)
-    options = [Options(chains, whole, Settings(1e-3, width)) for whole in (True, False)]
+    options = [Options(chains, whole, Settings(1e-3, width, momentum=0.2)) for whole in (True, False)]
     end = order * width
     ends = Ends(
         draw(near),
@@ -40,10 +40,17 @@ def leaves_of(near, x, layers, ends):
     return [near, x, *ends[:2], *ends.start, *ends.end, *(tensor for layer in layers for tensor in layer)]
 
 
+def running_of(layers, ends):
+    outside = (ends.weight, ends.start.matrix, ends.end.matrix)
+    channels = map(len, (*(layer.weight for layer in layers), *outside))
+    return [Running(*torch.ones(2, n, dtype=ends.weight.dtype)) for n in channels]
+
+
 def run(function, near, x, mask, layers, options, ends):
-    y, statistics = function(near, x, mask, layers, options, ends, SETTINGS)
+    running = running_of(layers, ends)
+    y = function(near, x, mask, layers, options, ends, SETTINGS, running)
     found = torch.autograd.grad(y.sin().sum(), leaves_of(near, x, layers, ends))
-    return y, *(each for pair in statistics for each in pair), *found
+    return y, *(each for pair in running for each in pair), *found
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])
@@ -63,7 +70,8 @@ def test_derivatives():
         outside, inside = parameters[:10], parameters[10:]
         ends = Ends(*outside[:2], Shortcut(*outside[2:6]), Shortcut(*outside[6:]))
         pairs = [Layer(*inside[i : i + 2]) for i in (0, 2)]
-        return shortcut_stack(near, x, mask, pairs, options, ends, SETTINGS)[0][:, ::9]
+        running = running_of(pairs, ends)
+        return shortcut_stack(near, x, mask, pairs, options, ends, SETTINGS, running)[:, ::9]
 
     leaves = leaves_of(near, x, layers, ends)
     assert torch.autograd.gradcheck(values, leaves)
@@ -72,7 +80,7 @@ def test_derivatives():
 
 def test_the_graph_may_be_walked_twice():
     near, x, mask, layers, options, ends = problem()
-    y, _ = shortcut_stack(near, x, mask, layers, options, ends, SETTINGS)
+    y = shortcut_stack(near, x, mask, layers, options, ends, SETTINGS, running_of(layers, ends))
     leaves = leaves_of(near, x, layers, ends)
     once, again = (torch.autograd.grad(y.sum(), leaves, retain_graph=True) for _ in range(2))
     assert all(torch.equal(a, b) for a, b in zip(once, again, strict=True))

@@ -7,7 +7,7 @@ from torch.testing import assert_close
 from contracts import EXACT
 from seq2tens.nn import DeepLS2T
 from seq2tens.ops import _program, make_chains, stack
-from seq2tens.ops.normalize import Settings
+from seq2tens.ops.normalize import Running, Settings
 from seq2tens.ops.stack import Layer, Options, normalized_stack
 
 
@@ -19,7 +19,7 @@ def problem(shape, width, order=2, depth=3, weights="recursive", bias=True, mask
     components = max(chains.component) + 1
     for index in range(depth):
         layers.append(Layer(draw(components, features, width), draw(components, width) if bias else None))
-        options.append(Options(chains, index < depth - 1, Settings(1e-3, width)))
+        options.append(Options(chains, index < depth - 1, Settings(1e-3, width, momentum=0.3)))
         features = order * width
     mask = torch.arange(time) < torch.randint(1, time + 1, (batch, 1), generator=generator)
     return draw(*shape), mask if masked else None, layers, options
@@ -29,10 +29,16 @@ def leaves_of(x, layers):
     return [x, *(parameter for layer in layers for parameter in layer if parameter is not None)]
 
 
+def running_of(layers, options):
+    dtype = layers[0].weight.dtype
+    return [Running(*torch.ones(2, len(option.chains.output), dtype=dtype)) for option in options]
+
+
 def run(function, x, mask, layers, options):
-    y, statistics = function(x, mask, layers, options)
+    running = running_of(layers, options)
+    y = function(x, mask, layers, options, running)
     found = torch.autograd.grad(y.sin().sum(), leaves_of(x, layers))
-    return y, *(each for pair in statistics for each in pair), *found
+    return y, *(each for pair in running for each in pair), *found
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])
@@ -56,7 +62,9 @@ def test_derivatives():
 
     def values(x, *parameters):
         pairs = zip(parameters[::2], parameters[1::2], strict=True)
-        return normalized_stack(x, mask, [Layer(*pair) for pair in pairs], options)[0][:, ::9]
+        return normalized_stack(x, mask, [Layer(*p) for p in pairs], options, running_of(layers, options))[
+            :, ::9
+        ]
 
     leaves = leaves_of(x, layers)
     assert torch.autograd.gradcheck(values, leaves)
@@ -65,7 +73,7 @@ def test_derivatives():
 
 def test_the_graph_may_be_walked_twice():
     x, mask, layers, options = problem((3, 5, 2), 16)
-    y, _ = normalized_stack(x, mask, layers, options)
+    y = normalized_stack(x, mask, layers, options, running_of(layers, options))
     once, again = (torch.autograd.grad(y.sum(), leaves_of(x, layers), retain_graph=True) for _ in range(2))
     assert all(torch.equal(a, b) for a, b in zip(once, again, strict=True))
 

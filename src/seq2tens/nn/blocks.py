@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from seq2tens import _checks as check
 from seq2tens import functional as F
 from seq2tens.nn.layers import LS2T
-from seq2tens.nn.masked import MaskedBatchNorm, align, check_rate, follow_together, has_hooks, spatial_dropout
+from seq2tens.nn.masked import MaskedBatchNorm, align, check_rate, has_hooks, spatial_dropout
 from seq2tens.nn.streamable import Streamable
 from seq2tens.ops import make_chains
-from seq2tens.ops.normalize import Settings
+from seq2tens.ops.normalize import Running, Settings
 from seq2tens.ops.stack import Layer, Options, normalized_stack
 
 
@@ -103,14 +103,15 @@ class LS2TBlock(Streamable, nn.Module):
             y = self.norm(y, mask if self.ls2t.return_sequences else None)
         return spatial_dropout(y.flatten(-2), self.spatial_dropout, self.training)
 
-    def in_stack(self) -> tuple[Layer, Options] | None:
+    def in_stack(self) -> tuple[Layer, Options, Running] | None:
         """The block as a layer of `ops.stack` in training; None where it does more than such a layer."""
         norm, layer = self.norm, self.ls2t
         if norm is None or norm.peers is not None or not self._is_plain:
             return None
         chains = make_chains(layer.order, layer.weights, False)
-        options = Options(chains, layer.return_sequences, Settings(norm.eps, layer.width))
-        return Layer(layer.weight, layer.bias), options
+        settings = Settings(norm.eps, layer.width, momentum=norm.momentum)
+        options = Options(chains, layer.return_sequences, settings)
+        return Layer(layer.weight, layer.bias), options, norm.running
 
 
 class DeepLS2T(Streamable, nn.Module):
@@ -169,18 +170,12 @@ class DeepLS2T(Streamable, nn.Module):
         stack = self.in_stack()
         if stack is None:
             return self._in_turn(x, mask, aligned=True)
-        y, statistics = normalized_stack(x, mask, *stack)
-        follow_together(self.norms, statistics)
-        return y
+        return normalized_stack(x, mask, *stack)
 
-    def in_stack(self) -> tuple[list[Layer], list[Options]] | None:
-        """Layers and options of `ops.stack` in training; None where a block does more than such a layer."""
+    def in_stack(self) -> tuple[list[Layer], list[Options], list[Running]] | None:
+        """What `ops.stack` takes in training; None where a block does more than a layer of it."""
         found = [block.in_stack() for block in self.blocks]  # type: ignore[operator]
         if None in found or has_hooks(*self.blocks):
             return None
-        return [layer for layer, _ in found], [options for _, options in found]
-
-    @property
-    def norms(self) -> list[LevelNorm]:
-        """The normalisation of each block."""
-        return [block.norm for block in self.blocks]  # type: ignore[misc]
+        layers, options, running = (list(each) for each in zip(*found, strict=True))
+        return layers, options, running

@@ -6,7 +6,6 @@ sequence were over; convolutions disturb that, and the normalisation after them 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,7 @@ from torch.nn import functional as torch_F
 
 from seq2tens import _checks as check
 from seq2tens import functional as F
-from seq2tens.ops.normalize import Normalized, Settings, normalize, normalize_product
+from seq2tens.ops.normalize import Normalized, Running, Settings, normalize, normalize_product
 
 if TYPE_CHECKING:
     from seq2tens.nn.synchronised import Peers
@@ -238,23 +237,15 @@ class MaskedBatchNorm(nn.Module):
         found = self.peers.normalize_rows(rows, counted, weight, bias, settings.eps)
         return found._replace(values=found.values.reshape(x.shape))
 
+    @property
+    def running(self) -> Running:
+        """The running statistics."""
+        return Running(self.running_mean, self.running_var)
+
+    @torch.no_grad()
     def follow(self, mean: Tensor, var: Tensor) -> None:
         """Let the running statistics follow those of a batch."""
-        follow_together([self], [(mean, var)])
-
-
-@torch.no_grad()
-def follow_together(norms: Sequence[MaskedBatchNorm], statistics: Sequence[tuple[Tensor, Tensor]]) -> None:
-    """Let the running statistics follow those of a batch, (mean, variance) of each layer, in one call."""
-    if len({norm.momentum for norm in norms}) > 1:
-        for norm, pair in zip(norms, statistics, strict=True):
-            norm.follow(*pair)
-        return
-    running = [tensor for norm in norms for tensor in (norm.running_mean, norm.running_var)]
-    found = [tensor for pair in statistics for tensor in pair]
-    if any(new.dtype != old.dtype for new, old in zip(found, running, strict=True)):
-        found = [new.to(old.dtype) for new, old in zip(found, running, strict=True)]
-    torch._foreach_lerp_(running, found, norms[0].momentum)
+        self.running.follow(mean, var, self.momentum)
 
 
 def _with_clock(x: Path, clock: Tensor | None) -> Tensor:

@@ -36,7 +36,6 @@ from seq2tens.nn.masked import (
     align,
     centred_clock,
     check_rate,
-    follow_together,
     has_hooks,
     lacks_products,
     mean_pool,
@@ -282,11 +281,13 @@ class FCNLS2T(Streamable, nn.Module):
         stack, shortcuts = deep.in_stack(), [block.as_shortcut(x) for block in blocks]
         if stack is None or None in shortcuts or norm.peers is not None or has_hooks(norm, deep, *blocks):
             return None
+        norms, (layers, options, running) = [norm, *(block.norm for block in blocks)], stack
+        if len({(each.eps, each.momentum) for each in norms}) > 1:
+            return None
         ends = Ends(norm.weight, norm.bias, *shortcuts)  # type: ignore[arg-type]
-        settings = Settings(norm.eps, scale=MERGED)
-        features, statistics = shortcut_stack(near, x, mask, *stack, ends, settings)
-        follow_together([*deep.norms, norm, *(block.norm for block in blocks)], statistics)
-        return features
+        settings = Settings(norm.eps, scale=MERGED, momentum=norm.momentum)
+        running = [*running, *(each.running for each in norms)]
+        return shortcut_stack(near, x, mask, layers, options, ends, settings, running)
 
 
 def _merge(a: Tensor, b: Tensor) -> Tensor:

@@ -4,8 +4,8 @@ What enters the stack and what leaves it are sums of two normalised branches. Th
 what is near, a linear map of the input, and a linear map of the mean of what is near over time. The fourth
 comes from the last layer of the stack.
 
-Bases beyond those of the stack: the input, the parameters OUTSIDE, mean and variance of each branch. The
-backward program also has the gradients of what is near, of the first linear map, and of the parameters.
+Bases beyond those of the stack: the input, the parameters OUTSIDE, running mean and variance of each branch.
+The backward program also has the gradients of what is near, of the first linear map, and of the parameters.
 """
 
 from __future__ import annotations
@@ -16,7 +16,16 @@ from typing import NamedTuple
 
 import torch
 
-from seq2tens.ops._plan_parts import MASK, PARAMETERS, Memory, Place, X, Y, add_normalization
+from seq2tens.ops._plan_parts import (
+    MASK,
+    PARAMETERS,
+    Memory,
+    Place,
+    X,
+    Y,
+    add_normalization,
+    place_statistics,
+)
 from seq2tens.ops._program import Program
 from seq2tens.ops.cpu import code
 from seq2tens.ops.normalize import Settings
@@ -80,7 +89,7 @@ def place_ends(
         "masked": masked, "scratch_size": -(-8 * channels // 64) * 64,
     }  # fmt: skip
     entering, around = arena.take(math.prod(x_shape)), arena.take(batch * end)
-    alone, end_shape, statistics = shortcuts.norm._replace(scale=1.0), (batch, end), first + 1 + len(OUTSIDE)
+    alone, end_shape, running = shortcuts.norm._replace(scale=1.0), (batch, end), first + 1 + len(OUTSIDE)
     branches = []
     for number, (shape, settings, x, y) in enumerate(
         (
@@ -90,8 +99,10 @@ def place_ends(
         )
     ):
         weight, bias = (parameters[name] for name in OWN[number])
-        mean, variance = ((statistics + 2 * number + i, 0) for i in range(2))
-        norm = {"x": x, "y": y, "weight": weight, "bias": bias, "mean": mean, "variance": variance}
+        norm = {"x": x, "y": y, "weight": weight, "bias": bias}
+        norm |= place_statistics(arena, shape[-1], running + 2 * number)
+        if number != ENTERING:
+            norm["shift"] = parameters["shift" if number == TO_START else "end_shift"]
         if masked and number != TO_END:
             norm["mask"] = (MASK, 0)
         if number == TO_START:

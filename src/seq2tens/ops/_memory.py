@@ -31,31 +31,62 @@ _NUMBERS: dict[torch.dtype, tuple[int, Any]] = {
     torch.float32: (4, np.dtype(np.float32)),
     torch.float64: (8, np.dtype(np.float64)),
 }
-_free: deque[mmap.mmap] = deque()
 
 
-def workspace(count: int, dtype: torch.dtype) -> Tensor:
-    """Memory for so many numbers that are gone after a pass or two."""
-    return empty((count,), dtype, _WORTH_IT_FOR_A_WHILE)
+class _Block:
+    """Memory that may have large pages, which begin at `start`."""
+
+    def __init__(self, size: int) -> None:
+        self.pages = mmap.mmap(-1, size, **_PRIVATE)
+        if _ADVICE is not None:
+            self.pages.madvise(_ADVICE)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(self.pages))
+        self.offset = -address % _LARGE_PAGE
+        self.start = address + self.offset
+
+    def __len__(self) -> int:
+        return len(self.pages)
 
 
-def empty(shape: tuple[int, ...], dtype: torch.dtype, worth: int = _WORTH_IT) -> Tensor:
-    """An uninitialised CPU tensor; its memory comes back to us when its last user lets go of it.
+_free: deque[_Block] = deque()
 
-    Fewer than `worth` bytes are left to torch.
-    """
+# Where algorithms shall be deterministic, all memory is torch's, which may fill it with NaN to be seen.
+
+
+class Workspace:
+    """Memory without a tensor around it, which would take longer to make than to find the memory."""
+
+    def __init__(self, size: int) -> None:
+        self._block = _take(size)
+
+    def data_ptr(self) -> int:
+        """Its address."""
+        return self._block.start
+
+    def __del__(self) -> None:
+        _give_back(self._block)
+
+
+def workspace(size: int) -> Workspace | Tensor:
+    """So many bytes that are gone after a pass or two."""
+    if size < _WORTH_IT_FOR_A_WHILE or torch.are_deterministic_algorithms_enabled():
+        return torch.empty(size, dtype=torch.uint8)
+    return Workspace(size)
+
+
+def empty(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    """An uninitialised CPU tensor; its memory comes back to us when its last user lets go of it."""
     count, (width, number) = math.prod(shape), _NUMBERS[dtype]
     size = count * width
-    if size < worth or torch.are_deterministic_algorithms_enabled():  # which may want to see NaN in it
+    if size < _WORTH_IT or torch.are_deterministic_algorithms_enabled():
         return torch.empty(shape, dtype=dtype)
     block = _take(size)
-    memory: Any = (ctypes.c_char * len(block)).from_buffer(block)
+    memory: Any = (ctypes.c_char * len(block)).from_buffer(block.pages)
     weakref.finalize(memory, _give_back, block).atexit = False
-    start = -ctypes.addressof(memory) % _LARGE_PAGE
-    return torch.from_numpy(np.frombuffer(memory, number, count, start)).view(shape)
+    return torch.from_numpy(np.frombuffer(memory, number, count, block.offset)).view(shape)
 
 
-def _take(size: int) -> mmap.mmap:
+def _take(size: int) -> _Block:
     """A free block that fits and is not much too large, or a new one."""
     for _ in range(len(_free)):
         try:
@@ -65,13 +96,10 @@ def _take(size: int) -> mmap.mmap:
         if size + _LARGE_PAGE <= len(block) <= 2 * size + _LARGE_PAGE:
             return block
         _free.append(block)
-    block = mmap.mmap(-1, size + _LARGE_PAGE, **_PRIVATE)
-    if _ADVICE is not None:
-        block.madvise(_ADVICE)
-    return block
+    return _Block(size + _LARGE_PAGE)
 
 
-def _give_back(block: mmap.mmap) -> None:
+def _give_back(block: _Block) -> None:
     """Keep the block unless that is too much; the oldest go first."""
     _free.append(block)
     while sum(map(len, list(_free))) > _KEPT:

@@ -13,8 +13,8 @@ from numba import carray
 
 from seq2tens.ops._kernel_tools import add_row, callback, compiled, memory, this_thread
 
-_SIZES = "rows channels inner tasks eps scale masked weighted biased rectified summed"
-_ARRAYS = "x mask weight bias y mean variance addend dy dx dweight dbias"
+_SIZES = "rows channels inner tasks eps scale momentum masked weighted biased rectified summed"
+_ARRAYS = "x mask weight bias y mean variance running_mean running_variance shift addend dy dx dweight dbias"
 _THREADS = "scratch scratch_size threads thread thread_number"
 FIELDS = " ".join((_SIZES, _ARRAYS, _THREADS)).split()
 CALL = np.dtype([(name, np.int64) for name in FIELDS])
@@ -110,6 +110,19 @@ def scales(r, low, high, variance, weight, factor):
 
 
 @compiled
+def follow(r, low, high, mean, variance):
+    """Let running statistics follow those of some channels, the mean with a constant that `x` lacks."""
+    momentum, zero = memory(r.momentum, 1, np.float64(0))[0], mean.dtype.type(0)
+    running_mean = memory(r.running_mean, r.channels, zero)
+    running_variance = memory(r.running_variance, r.channels, zero)
+    shift = memory(r.shift, r.channels if r.shift else 0, zero)
+    for c in range(low, high):
+        whole = mean[c] + shift[c] if r.shift else mean[c]
+        running_mean[c] += momentum * (whole - running_mean[c])
+        running_variance[c] += momentum * (variance[c] - running_variance[c])
+
+
+@compiled
 def forward(r, zero):
     """All tasks of this thread; `zero` is of the input's dtype."""
     width, wide = r.channels * r.inner, np.float64(0)
@@ -139,6 +152,8 @@ def forward(r, zero):
             if not r.masked or mask[i]:
                 add_squares(sums, x[i * width + start : i * width + start + n], middle)
         fold(sums, r.inner, share, variance[low:high])
+        if r.running_mean:
+            follow(r, low, high, mean, variance)
         scales(r, low, high, variance, weight, factor)
         shift[:] = 0
         if r.biased:

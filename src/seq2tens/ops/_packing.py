@@ -10,8 +10,17 @@ from seq2tens.ops._kernel_tools import compiled
 
 @compiled
 def copy_rows(source, low, target, first, rows, columns):
-    """Rows of inner products from row `low` on to those from row `first` on."""
-    target[first * columns : (first + rows) * columns] = source[low * columns : (low + rows) * columns]
+    """Rows from row `low` on to those from row `first` on."""
+    for row in range(rows):
+        there, here = (first + row) * columns, (low + row) * columns
+        copy(target[there : there + columns], source[here : here + columns])
+
+
+@compiled
+def copy(target, source):
+    """An assignment to a slice would look for overlaps first, which takes longer than to copy a row."""
+    for q in range(target.shape[0]):
+        target[q] = source[q]
 
 
 @compiled
@@ -30,7 +39,7 @@ def load_block(r, x, mask, low, steps, rows):
         if r.difference and (low + t) % r.length > 0:
             subtract(row, x[there : there + n], x[there - n : there])
         else:
-            row[:] = x[there : there + n]
+            copy(row, x[there : there + n])
         counted += 1
     return rows.ctypes.data, counted
 

@@ -8,9 +8,10 @@ from seq2tens.ops._program import Program
 from seq2tens.ops.normalize import Settings, address, layout_of
 
 Place = tuple[int, int]  # number of a base, and an offset in bytes
-# bases of both programs of a stack: these, then weight and bias of every layer, then mean and variance of
-# every layer, then, with shortcuts, those that `_ends_plan` describes
+# bases of both programs of a stack: these, then weight and bias of every layer, then the running mean and
+# variance of every layer, then, with shortcuts, those that `_ends_plan` describes
 ARENA, ZEROS, Y, X, MASK, PARAMETERS = range(6)
+FORWARD_ONLY = ("y", "bias", "addend", "running_mean", "running_variance", "shift")
 
 
 class Memory:
@@ -26,6 +27,14 @@ class Memory:
         return place
 
 
+def place_statistics(arena: Memory, channels: int, running: int) -> dict[str, Place]:
+    """Mean and variance of a batch, and the bases of those that follow them."""
+    return {
+        "mean": arena.take(channels), "variance": arena.take(channels), "running_mean": (running, 0),
+        "running_variance": (running + 1, 0),
+    }  # fmt: skip
+
+
 def add_normalization(
     program: Program,
     name: str,
@@ -39,7 +48,7 @@ def add_normalization(
     layout = layout_of(torch.Size(shape), settings, "mask" in fields, scaled, scaled)
     record = program.record(layout.record)
     program.keep(layout)
-    unread = ("y", "bias", "addend") if name == "backward" else ()
+    unread = FORWARD_ONLY if name == "backward" else ()
     for field, place in fields.items():
         if field not in unread:
             program.link(record + layout.at[field], *place)

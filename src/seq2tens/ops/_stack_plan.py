@@ -22,6 +22,7 @@ from seq2tens.ops._plan_parts import (
     X,
     Y,
     add_normalization,
+    place_statistics,
 )
 from seq2tens.ops._program import Program
 from seq2tens.ops._tasks import Key, Layout, make_layout
@@ -46,10 +47,9 @@ class Plan(NamedTuple):
     options: tuple[Options, ...]
     forward: Program
     backward: Program
-    kept: int  # numbers that the forward pass leaves for the backward one
-    passing: int  # numbers that the backward pass needs
+    kept: int  # bytes that the forward pass leaves for the backward one
+    passing: int  # bytes that the backward pass needs
     out_shape: tuple[int, ...]
-    statistics: list[int]  # sizes of a mean and a variance per layer, and then per branch
     parameters: list[tuple[int, ...]]  # a weight and a bias per layer
     zeros: Tensor
     shortcuts: Shortcuts | None
@@ -94,20 +94,13 @@ def make_plan(
         options=options,
         forward=_forward_program(layers, ends, dtype),
         backward=backward,
-        kept=kept // dtype.itemsize,
-        passing=passing // dtype.itemsize,
+        kept=kept,
+        passing=passing,
         out_shape=(*layers[-1].shape[:-2], layers[-1].shape[-2] * layers[-1].shape[-1]),
-        statistics=[size for size in _channels(sizes, ends) for _ in ("mean", "variance")],
         parameters=parameters,
         zeros=torch.zeros(zeros, dtype=dtype),
         shortcuts=shortcuts,
     )
-
-
-def _channels(sizes: Sizes, ends: Ends | None) -> list[int]:
-    """Of all that is normalised."""
-    outside = [] if ends is None else [branch.shape[-1] for branch in ends.branches]
-    return [shape[0] for shape, _ in sizes] + outside
 
 
 def _is_plain(shape: torch.Size, chains: Chains) -> bool:
@@ -161,7 +154,7 @@ def _place_layers(
         final = arena.take(batch * order * width)
         levels = arena.take(size) if sequences else final
         record = layout.record
-        weight, statistics = PARAMETERS + 2 * i, PARAMETERS + 2 * len(sizes) + 2 * i
+        weight, running = PARAMETERS + 2 * i, PARAMETERS + 2 * len(sizes) + 2 * i
         fields = {
             "x": x, "mask": (MASK, 0), "state": (ZEROS, 0), "final": final, "out": levels,
             "given_weight": (weight, 0), "bias": (weight + 1, 0) if biased else (ZEROS, 0),
@@ -169,7 +162,7 @@ def _place_layers(
             "products": arena.take(batch * time * order * width),
         }  # fmt: skip
         y = (Y, 0) if i == len(sizes) - 1 else arena.take(size)
-        norm = {"x": levels, "mean": (statistics, 0), "variance": (statistics + 1, 0), "y": y}
+        norm = {"x": levels, "y": y, **place_statistics(arena, order, running)}
         if masked and sequences:
             norm["mask"] = (MASK, 0)
         layers.append(_Layer(layout, option, (*steps, order, width), x, levels, fields, option.norm, norm))

@@ -34,12 +34,26 @@ class Normalized(NamedTuple):
 
 class Settings(NamedTuple):
     """What is added to variances; where channels are, the last axis or with `inner` values each the last but
-    one; whether negative results become 0; and a factor for the result."""
+    one; whether negative results become 0; a factor for the result; and how far running statistics go to
+    those of a batch."""
 
     eps: float
     inner: int | None = None
     rectified: bool = False
     scale: float = 1.0
+    momentum: float = 0.0
+
+
+class Running(NamedTuple):
+    """Statistics that follow those of batches, in place."""
+
+    mean: Each
+    variance: Each
+
+    def follow(self, mean: Each, variance: Each, momentum: float) -> None:
+        """Go some way to the statistics of a batch."""
+        for old, new in zip(self, (mean, variance), strict=True):
+            old.lerp_(new.to(old.dtype), momentum)
 
 
 def normalize(
@@ -238,10 +252,11 @@ def layout_of(shape: torch.Size, settings: Settings, masked: bool, weighted: boo
 
     channels, inner, size = _channels(shape, settings), settings.inner or 1, math.prod(shape)
     tasks = max(1, min(channels, size // _WORTH_A_TASK, channels * inner // 32, 16))
-    numbers = array("d", [settings.eps, settings.scale])
+    numbers = array("d", [settings.eps, settings.scale, settings.momentum])
+    first = numbers.buffer_info()[0]
     fields = {
         "rows": size // (channels * inner), "channels": channels, "inner": inner, "tasks": tasks,
-        "eps": numbers.buffer_info()[0], "scale": numbers.buffer_info()[0] + numbers.itemsize,
+        **{name: first + i * numbers.itemsize for i, name in enumerate(("eps", "scale", "momentum"))},
         "masked": masked, "weighted": weighted, "biased": biased, "rectified": settings.rectified,
         "scratch_size": 48 * channels * inner,
     }  # fmt: skip
