@@ -90,7 +90,18 @@ def test_the_graph_may_be_walked_twice():
 @pytest.mark.parametrize("sizes", [{"width": 16}, {"width": 5}, {"width": 16, "weights": "independent"}])
 def test_a_network_trains_as_if_its_parts_were_called_in_turn(sizes, lengths):
     torch.manual_seed(0)
-    whole = FCNLS2T(3, 16, **sizes).double()
+    check_parts(FCNLS2T(3, 16, **sizes).double(), lengths)
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_normalisations_that_follow_differently(number):
+    torch.manual_seed(0)
+    network = FCNLS2T(3, 16, width=16).double()
+    (network.fcn_norm, network.input_shortcut.norm, network.ls2t.blocks[0].norm)[number].momentum = 0.4
+    check_parts(network, [9, 3, 1, 7, 5])
+
+
+def check_parts(whole, lengths):
     parts = copy.deepcopy(whole)
     parts._at_once = lambda *_: None
     x = torch.randn(5, 9, 3, dtype=torch.float64, requires_grad=True)

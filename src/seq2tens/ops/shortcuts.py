@@ -88,22 +88,18 @@ def _composed(
     beside = normalize_product(x, start.matrix.squeeze(2), start.shift, mask, *start[2:], alone)
     entering = (normal.values + beside.values) * settings.scale
     levels = composed_stack(entering, mask, layers, options, running[: len(layers)])
-    pooled = _mean(near, _shares(near, mask))
+    pooled = _mean(near, mask)
     around = normalize_product(pooled, end.matrix.squeeze(2), end.shift, None, *end[2:], alone)
-    for outside, found in zip(running[len(layers) :], (normal, beside, around), strict=bool(running)):
+    for outside, found in zip(running[len(layers) :], (normal, beside, around), strict=False):
         outside.follow(found.mean, found.variance, settings.momentum)
     return (levels + around.values) * settings.scale
 
 
-def _shares(near: Tensor, mask: Tensor | None) -> Float[Tensor, "batch time"]:
-    """What each step counts for in the mean over time."""
+def _mean(near: Tensor, mask: Tensor | None) -> Float[Tensor, "batch channels"]:
+    """Over the steps that count."""
     if mask is None:
-        return near.new_full(near.shape[:2], 1 / near.shape[1])
-    return mask.to(near.dtype) / mask.sum(1, keepdim=True).clamp(min=1)
-
-
-def _mean(near: Tensor, shares: Tensor) -> Float[Tensor, "batch channels"]:
-    return torch.bmm(shares[:, None], near)[:, 0]
+        return near.mean(1)
+    return (near * mask[..., None]).sum(1) / mask.sum(1, keepdim=True).clamp(min=1)
 
 
 class _Shortcuts(torch.autograd.Function):
