@@ -57,6 +57,18 @@ def test_layers_that_no_program_can_do(width, weights):
         assert torch.equal(found, expected)
 
 
+def test_running_statistics_that_are_parts_of_others():
+    x, mask, layers, options = problem((4, 6, 2), 16)
+    whole, columns = torch.ones(2, 9, dtype=x.dtype), iter(range(9))
+    strided = [Running(whole[:, next(columns)], whole[:, next(columns)]) for _ in layers]
+    plain = running_of(layers, options)
+    ys = [normalized_stack(x, mask, layers, options, running) for running in (strided, plain)]
+    assert_close(*ys, **EXACT)
+    for found, expected in zip(strided, plain, strict=True):
+        assert_close(found, expected, **EXACT)
+    assert whole[:, 6:].eq(1).all()
+
+
 def test_derivatives():
     x, mask, layers, options = problem((3, 4, 2), 16, depth=2)
 

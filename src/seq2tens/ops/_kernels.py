@@ -26,7 +26,6 @@ from seq2tens.ops._blas import gemm
 from seq2tens.ops._blocks import add_rows, retrace_block, retrace_joined, scan_block, scan_joined
 from seq2tens.ops._calls import CALL
 from seq2tens.ops._kernel_tools import (
-    bytes_of,
     callback,
     carve,
     compiled,
@@ -37,6 +36,17 @@ from seq2tens.ops._kernel_tools import (
 from seq2tens.ops._lanes import WIDE, fence
 from seq2tens.ops._levels import write_rows
 from seq2tens.ops._packing import clear_gaps, close_gaps, load_block, spread_rows, undo_difference
+from seq2tens.ops._record_views import (
+    block_bounds,
+    chain_arrays,
+    gradients,
+    inputs,
+    parameters,
+    place_of,
+    results,
+    scratch,
+    share_of,
+)
 from seq2tens.ops._steps import read_state, write_state
 
 # Results of more bytes than these will not be found in a cache again. They are written past the caches, which
@@ -56,98 +66,19 @@ def project(r, x_address, steps, w, a, first):
 
 
 @compiled
-def chain_arrays(r):
-    """Component, parent and depth of every state; runs of states; the state of every level."""
-    like = np.int64(0)
-    return (
-        memory(r.component, r.states, like),
-        memory(r.parent, r.states, like),
-        memory(r.depth, r.states, like),
-        memory(r.runs, r.run_count * 4, like).reshape(r.run_count, 4),
-        memory(r.output, r.levels, like),
-    )
-
-
-@compiled
-def block_bounds(r, index):
-    """Number of steps of a block and the first of them in memory; blocks count as the scan meets them."""
-    steps = min(r.block, r.length - index * r.block)
-    return steps, r.length - index * r.block - steps if r.reverse else index * r.block
-
-
-@compiled
-def inputs(r, zero):
-    """Values, mask, states kept at the beginnings of blocks, and inner products to be kept."""
-    return (
-        memory(r.x, r.batch * r.length * r.features, zero),
-        memory(r.mask, r.batch * r.length if r.has_mask else 0, np.uint8(0)),
-        memory(r.kept, r.kept_size, np.float64(0)),
-        memory(r.products, r.batch * r.length * r.components * r.group_width if r.products else 0, zero),
-    )
-
-
-@compiled
-def share_of(r, task):
-    """The sequences of a task, from one to another, and its functionals: the first and their number."""
-    part, start = task % r.slices, task // r.slices * r.group_width
-    low, high = r.batch * part // r.slices, r.batch * (part + 1) // r.slices
-    return low, high, start, min(r.group_width, r.width - start)
-
-
-@compiled
-def parameters(r, task, zero):
-    """Address of the weights of a task's functionals, their bias and the powers of a lift."""
-    group, columns = task // r.slices, r.components * r.group_width
-    itemsize = bytes_of(zero)
-    bias = memory(r.bias + group * columns * itemsize, columns, zero)
-    powers = memory(r.powers + group * r.power_size * 8, r.power_size if r.lifted else 0, np.float64(0))
-    return r.weight + group * r.features * columns * itemsize, bias, powers
-
-
-@compiled
-def gradients(r, task, zero):
-    """A task's own parts of the derivatives, by weights as an address; what sums begin with is cleared."""
-    columns, width, wide = r.components * r.group_width, r.group_width, np.float64(0)
-    size, itemsize = r.batch * r.length * r.features, bytes_of(zero)
-    dx = memory(r.dx + task // r.slices * size * itemsize, size, zero)
-    dbias = memory(r.dbias + task * columns * 8, columns, wide)
-    dcoefficients = memory(r.dcoefficients + task * r.lift_order * width * 8, r.lift_order * width, wide)
-    dpowers = memory(r.dpowers + task * r.power_size * 8, r.power_size, wide)
-    dbias[:] = 0
-    if r.lifted:
-        dcoefficients[:] = 0
-        dpowers[:] = 0
-    return dx, r.dweight + task * r.features * columns * itemsize, dbias, dcoefficients, dpowers
-
-
-@compiled
-def place_of(r, b, start):
-    """Where the state of a sequence lies."""
-    return b * (r.states - 1) * r.width + start
-
-
-@compiled
 def forward(r, zero):
     """All tasks of this thread; `zero` is of the input's dtype."""
-    columns, width, wide = r.components * r.group_width, r.group_width, np.float64(0)
-    size, thread = r.states * width, this_thread(r)
+    columns, width = r.components * r.group_width, r.group_width
     component, parent, depth, runs, output = chain_arrays(r)
-    coefficients = memory(r.coefficients, r.lift_order, wide)
-    x, mask, kept, products = inputs(r, zero)
-    state, final = memory(r.state, r.state_size, zero), memory(r.final, r.state_size, zero)
-    out = memory(r.out, r.out_size, zero)
-    a, cursor = carve(r.scratch + thread * r.scratch_size, r.block * columns, zero)
-    path, cursor = carve(cursor, 2 * size, zero)
-    rows, cursor = carve(cursor, r.block * r.features if r.has_mask or r.difference else 0, zero)
-    h, cursor = carve(cursor, size, wide)
-    base, cursor = carve(cursor, size, zero)
-    change, cursor = carve(cursor, size, zero)
+    x, mask, coefficients, kept, products = inputs(r, zero)
+    out, state, final = results(r, zero)
+    a, path, rows, h, base, change, _ = scratch(r, 2, zero)
     path[:] = 1
     # One chain's states replace its inner products, so these may go where the states will stand.
     in_place = r.joined and width == r.width and r.out_size * out.itemsize <= LARGE_IN_PLACE
     past_caches = r.out_size * out.itemsize > LARGE
     before = limit_products(r, 1)
-    for task in range(thread, r.tasks, r.threads):
+    for task in range(this_thread(r), r.tasks, r.threads):
         begin, end, start, count = share_of(r, task)
         w, bias, powers = parameters(r, task, zero)
         for b in range(begin, end, r.together):
@@ -220,27 +151,20 @@ def pull_back(r, da, address, counted, w, dx, dw, seen, mask, low, steps):
 def backward(r, zero):
     """Adjoint of `forward`. What is summed over sequences goes to the task's own part of the arrays."""
     columns, width, wide = r.components * r.group_width, r.group_width, np.float64(0)
-    size, thread = r.states * width, this_thread(r)
     component, parent, depth, runs, output = chain_arrays(r)
-    coefficients = memory(r.coefficients, r.lift_order, wide)
-    x, mask, kept, products = inputs(r, zero)
-    dstate, dfinal = memory(r.state, r.state_size, zero), memory(r.final, r.state_size, zero)
-    dout, saved = memory(r.out, r.out_size, zero), memory(r.path, r.out_size if r.joined else 0, zero)
-    a, cursor = carve(r.scratch + thread * r.scratch_size, r.block * columns, zero)
-    path, cursor = carve(cursor, (r.block + 1) * size, zero)
-    rows, cursor = carve(cursor, r.block * r.features if r.has_mask or r.difference else 0, zero)
-    h, cursor = carve(cursor, size, wide)
-    base, cursor = carve(cursor, size, zero)
-    change, cursor = carve(cursor, size, zero)
+    x, mask, coefficients, kept, products = inputs(r, zero)
+    dout, dstate, dfinal = results(r, zero)
+    saved = memory(r.path, r.out_size if r.joined else 0, zero)
+    a, path, rows, h, base, change, cursor = scratch(r, r.block + 1, zero)
     da, cursor = carve(cursor, r.block * columns, zero)
-    adjoint, cursor = carve(cursor, size, wide)
+    adjoint, cursor = carve(cursor, r.states * width, wide)
     tail, cursor = carve(cursor, r.lift_order * WIDE, wide)
     line, cursor = carve(cursor, r.lift_order + 1, np.int64(0))
     part, cursor = carve(cursor, columns, zero)
     if not r.joined:
         path[:] = 1
     before = limit_products(r, 1)
-    for task in range(thread, r.tasks, r.threads):
+    for task in range(this_thread(r), r.tasks, r.threads):
         begin, end, start, count = share_of(r, task)
         w, bias, powers = parameters(r, task, zero)
         dx, dw, dbias, dcoefficients, dpowers = gradients(r, task, zero)

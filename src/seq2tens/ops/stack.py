@@ -63,8 +63,11 @@ def plan_of(
     shortcuts: Shortcuts | None = None,
 ) -> Plan | None:
     """The programs for these layers, None where there are none."""
-    dtypes = {x.dtype, *(layer.weight.dtype for layer in layers), *(mean.dtype for mean, _ in running)}
+    following = [tensor for pair in running for tensor in pair]
+    dtypes = {tensor.dtype for tensor in (x, *(layer.weight for layer in layers), *following)}
     if x.device.type != "cpu" or len(dtypes) > 1 or not is_unobserved(x) or in_func_transform(x):
+        return None
+    if not all(tensor.is_contiguous() for tensor in following):  # they are written in place
         return None
     sizes = tuple((layer.weight.shape, layer.bias is not None) for layer in layers)
     return make_plan(x.shape, x.dtype, mask is not None, sizes, tuple(options), shortcuts)
