@@ -1,4 +1,5 @@
 import os
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,8 @@ settings.load_profile("seq2tens")
 torch.set_num_threads(1)  # pytest-xdist already uses every core
 if "SEQ2TENS_DATA" in os.environ:  # some tests change to another folder
     os.environ["SEQ2TENS_DATA"] = str(Path(os.environ["SEQ2TENS_DATA"]).resolve())
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what runs in its background
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # else processes of tests would ignore Ctrl-C
 
 
 @pytest.fixture
