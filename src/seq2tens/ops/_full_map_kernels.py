@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from seq2tens.ops._blas import gemm
 from seq2tens.ops._full_map_steps import NUMBER, VECTOR, advance, combine, horner, retreat, unwind
-from seq2tens.ops._kernel_tools import compiled
+from seq2tens.ops._kernel_tools import compiled, copy
 from seq2tens.ops._simd import LANES, turn
 
 
@@ -62,13 +62,6 @@ def write_steps(rows, dx, low, steps, columns, increments):
         target = dx[w, low:].ravel()
         for q in range(done, size):
             target[q] = rows[q * columns + w]
-
-
-@compiled
-def copy(source, target):
-    """Copy numbers of one dtype to another."""
-    for i in range(source.shape[0]):
-        target[i] = source[i]
 
 
 @compiled

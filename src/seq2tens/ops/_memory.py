@@ -56,8 +56,8 @@ _free: deque[_Block] = deque()
 class Workspace:
     """Memory without a tensor around it, which would take longer to make than to find the memory."""
 
-    def __init__(self, size: int) -> None:
-        self._block = _take(size)
+    def __init__(self, block: _Block) -> None:
+        self._block = block
 
     def data_ptr(self) -> int:
         """Its address."""
@@ -71,7 +71,7 @@ def workspace(size: int) -> Workspace | Tensor:
     """So many bytes that are gone after a pass or two."""
     if size < _WORTH_IT_FOR_A_WHILE or torch.are_deterministic_algorithms_enabled():
         return torch.empty(size, dtype=torch.uint8)
-    return Workspace(size)
+    return Workspace(_take(size))
 
 
 def empty(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:

@@ -5,7 +5,7 @@ Rows lie in flat arrays; `turn` is the first step of a block in the mask.
 
 from __future__ import annotations
 
-from seq2tens.ops._kernel_tools import compiled
+from seq2tens.ops._kernel_tools import compiled, copy
 
 
 @compiled
@@ -13,14 +13,7 @@ def copy_rows(source, low, target, first, rows, columns):
     """Rows from row `low` on to those from row `first` on."""
     for row in range(rows):
         there, here = (first + row) * columns, (low + row) * columns
-        copy(target[there : there + columns], source[here : here + columns])
-
-
-@compiled
-def copy(target, source):
-    """An assignment to a slice would look for overlaps first, which takes longer than to copy a row."""
-    for q in range(target.shape[0]):
-        target[q] = source[q]
+        copy(source[here : here + columns], target[there : there + columns])
 
 
 @compiled
@@ -39,7 +32,7 @@ def load_block(r, x, mask, low, steps, rows):
         if r.difference and (low + t) % r.length > 0:
             subtract(row, x[there : there + n], x[there - n : there])
         else:
-            copy(row, x[there : there + n])
+            copy(x[there : there + n], row)
         counted += 1
     return rows.ctypes.data, counted
 
