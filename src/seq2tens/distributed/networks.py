@@ -138,11 +138,12 @@ def _(module: DeepLS2T, x: Tensor, chunk: Chunk) -> Tensor:
 
 @run.register
 def _(module: ConvBlock, x: Tensor, chunk: Chunk) -> Tensor:
-    kernel = module.conv.weight.shape[2]
+    conv, norm, kernel = module.conv, module.norm, module.conv.weight.shape[2]
     before = (kernel - 1) // 2
     wide = chunk.extended(x, before, kernel // 2)
-    y = module.conv(wide, biased=not module.training)[:, before : before + x.shape[1]]
-    y = module.norm.lacking(y, chunk.mask, module.conv.bias if module.training else None)
+    unbiased = module.has_plain_parts()  # batch statistics need not know the bias
+    y = conv(wide, biased=not unbiased)[:, before : before + x.shape[1]]
+    y = norm.lacking(y, chunk.mask, conv.bias) if unbiased else norm(y, chunk.mask)
     return chunk.dropout(y.relu() if module.activation else y, module.spatial_dropout, module.training)
 
 

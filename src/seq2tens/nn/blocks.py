@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from seq2tens import _checks as check
 from seq2tens import functional as F
 from seq2tens.nn.layers import LS2T
-from seq2tens.nn.masked import MaskedBatchNorm, align, check_rate, has_hooks, spatial_dropout
+from seq2tens.nn.masked import MaskedBatchNorm, align, check_rate, spatial_dropout
+from seq2tens.nn.plain import is_plain
 from seq2tens.nn.streamable import Streamable
-from seq2tens.ops import make_chains
 from seq2tens.ops.normalize import Running, Settings
 from seq2tens.ops.stack import Layer, Options, normalized_stack
 
@@ -71,12 +71,6 @@ class LS2TBlock(Streamable, nn.Module):
         self.ls2t = LS2T(features, width, order, bias=time == "bias", **options)
         self.norm = LevelNorm(order) if norm else None
         self.out_features = order * width
-        self._is_plain = (
-            difference
-            and time in ("bias", None)
-            and spatial_dropout == 0
-            and options.keys() <= {"weights", "return_sequences", "init", "device", "dtype"}
-        )
 
     def forward(
         self,
@@ -103,15 +97,20 @@ class LS2TBlock(Streamable, nn.Module):
             y = self.norm(y, mask if self.ls2t.return_sequences else None)
         return spatial_dropout(y.flatten(-2), self.spatial_dropout, self.training)
 
-    def in_stack(self) -> tuple[Layer, Options, Running] | None:
-        """The block as a layer of `ops.stack` in training; None where it does more than such a layer."""
-        norm, layer = self.norm, self.ls2t
-        if norm is None or norm.peers is not None or not self._is_plain:
+    def in_stack(self, in_features: int) -> tuple[Layer, Options, Running] | None:
+        """The block as a layer of `ops.stack` in training; None where it is not just such a layer now."""
+        layer, norm = self.ls2t, self.norm
+        if not self.difference or self.time in ("index", "centred") or self.spatial_dropout != 0:
             return None
-        chains = make_chains(layer.order, layer.weights, False)
-        settings = Settings(norm.eps, layer.width, momentum=norm.momentum)
-        options = Options(chains, layer.return_sequences, settings)
-        return Layer(layer.weight, layer.bias), options, norm.running
+        if not (is_plain(layer, LS2T) and is_plain(norm, LevelNorm)) or norm.peers is not None:
+            return None
+        chains, weight = layer.bare_chains(in_features), layer.weight
+        if chains is None or not norm.fits(layer.order, weight.dtype, affine=False):
+            return None
+        options = Options(
+            chains, layer.return_sequences, Settings(norm.eps, weight.shape[-1], momentum=norm.momentum)
+        )
+        return Layer(weight, layer.bias), options, norm.running
 
 
 class DeepLS2T(Streamable, nn.Module):
@@ -158,24 +157,22 @@ class DeepLS2T(Streamable, nn.Module):
             aligned = True
         else:
             mask = check.step_mask(x, mask, lengths)
-        return self._in_stack(x, mask) if self.training and aligned else self._in_turn(x, mask, aligned)
-
-    def _in_turn(self, x: Tensor, mask: Tensor | None, aligned: bool) -> Tensor:
+        stack = self.in_stack(x.shape[2]) if self.training and aligned else None
+        if stack is not None:
+            return normalized_stack(x, mask, *stack)
         for block in self.blocks:
             x = block(x, mask, aligned=aligned)
         return x
 
-    def _in_stack(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """The same with batch statistics, in one operation if the blocks allow."""
-        stack = self.in_stack()
-        if stack is None:
-            return self._in_turn(x, mask, aligned=True)
-        return normalized_stack(x, mask, *stack)
-
-    def in_stack(self) -> tuple[list[Layer], list[Options], list[Running]] | None:
-        """What `ops.stack` takes in training; None where a block does more than a layer of it."""
-        found = [block.in_stack() for block in self.blocks]  # type: ignore[operator]
-        if None in found or has_hooks(*self.blocks):
-            return None
+    def in_stack(self, in_features: int) -> tuple[list[Layer], list[Options], list[Running]] | None:
+        """What `ops.stack` takes in training; None where a block is not just a layer of it now."""
+        found: list[tuple[Layer, Options, Running]] = []
+        for block in self.blocks:
+            layer = block.in_stack(in_features) if is_plain(block, LS2TBlock) else None
+            if layer is None or not all(options.return_sequences for _, options, _ in found):
+                return None
+            found.append(layer)
+            (weight, _), (chains, _, _), _ = layer
+            in_features = len(chains.output) * weight.shape[-1]
         layers, options, running = (list(each) for each in zip(*found, strict=True))
         return layers, options, running

@@ -88,11 +88,6 @@ def spatial_dropout(x: Tensor, rate: float, training: bool) -> Tensor:
     return torch_F.dropout1d(x.mT, rate, training).mT
 
 
-def has_hooks(*modules: nn.Module) -> bool:
-    """Whether somebody wants to know when these modules are called."""
-    return any(module._forward_hooks or module._forward_pre_hooks for module in modules)
-
-
 def check_rate(name: str, rate: float) -> None:
     """Require a probability below 1."""
     check.require(0 <= rate < 1, f"`{name}` must lie in [0, 1), got {rate}")
@@ -200,7 +195,8 @@ class MaskedBatchNorm(nn.Module):
         rectified: bool,
     ) -> Float[Tensor, "*steps channels"]:
         """`lacking` of `rows` times the transpose of `matrix`, in training; `rectified` as by a ReLU."""
-        if self.peers is not None or not rows.dtype == matrix.dtype == self.running_mean.dtype:
+        dtypes = {rows.dtype, matrix.dtype, *(tensor.dtype for tensor in self._tensors())}
+        if self.peers is not None or len(dtypes) > 1:
             y = self.lacking(torch_F.linear(rows, matrix), mask, missing)
             return y.relu() if rectified else y
         settings = Settings(self.eps, rectified=rectified)
@@ -236,6 +232,17 @@ class MaskedBatchNorm(nn.Module):
         counted = None if mask is None else mask.reshape(-1)
         found = self.peers.normalize_rows(rows, counted, weight, bias, settings.eps)
         return found._replace(values=found.values.reshape(x.shape))
+
+    def _tensors(self) -> list[Tensor]:
+        """Parameters, where there are any, and running statistics."""
+        found = (self.weight, self.bias, self.running_mean, self.running_var)
+        return [tensor for tensor in found if tensor is not None]
+
+    def fits(self, channels: int, dtype: torch.dtype, *, affine: bool) -> bool:
+        """Whether the tensors are of this number and kind, which an operation that reads them relies on."""
+        tensors = self._tensors()
+        fitting = [t for t in tensors if t.dtype is dtype and t.shape == (channels,)]
+        return len(fitting) == len(tensors) == (4 if affine else 2)
 
     @property
     def running(self) -> Running:

@@ -36,12 +36,12 @@ from seq2tens.nn.masked import (
     align,
     centred_clock,
     check_rate,
-    has_hooks,
     lacks_products,
     mean_pool,
     restore,
     spatial_dropout,
 )
+from seq2tens.nn.plain import is_plain
 from seq2tens.nn.streamable import Streamable
 from seq2tens.ops.normalize import Settings
 from seq2tens.ops.shortcuts import Ends, Shortcut, shortcut_stack
@@ -78,25 +78,39 @@ class ConvBlock(nn.Module):
         self, x: Path, mask: Mask | None = None, clock: Float[Tensor, "batch time 1"] | None = None
     ) -> Float[Tensor, "batch time out_features"]:
         """Apply the block to aligned sequences; a `clock` is one more channel of the convolution."""
-        if self.training:
-            return spatial_dropout(self._train(x, mask, clock), self.spatial_dropout, True)
-        y = self.norm(self.conv(x, clock=clock), mask)
-        return y.relu() if self.activation else y
+        y = self._at_once(x, mask, clock)
+        if y is None:
+            y = self.norm(self.conv(x, clock=clock), mask)
+            y = y.relu() if self.activation else y
+        return spatial_dropout(y, self.spatial_dropout, self.training)
 
-    def _train(self, x: Tensor, mask: Tensor | None, clock: Tensor | None) -> Tensor:
-        """The same with batch statistics, which need not know the bias."""
-        product = self.conv.as_product(x, clock)
-        if product is not None:
-            return self.norm.of_product(*product, mask, self.conv.bias, rectified=self.activation)
-        y = self.norm.lacking(self.conv(x, clock=clock, biased=False), mask, self.conv.bias)
-        return y.relu() if self.activation else y
-
-    def as_shortcut(self, x: Tensor) -> Shortcut | None:
-        """The block in training as one of `ops.shortcuts`; None where it does more than such a shortcut."""
+    def _at_once(self, x: Tensor, mask: Tensor | None, clock: Tensor | None) -> Tensor | None:
+        """Convolution and normalisation with batch statistics, which need not know the bias; None where the
+        modules have to be called."""
+        if not self.has_plain_parts():
+            return None
         conv, norm = self.conv, self.norm
-        weight, bias = conv.weight, conv.bias
-        plain = weight.shape[2] == 1 and not self.activation and self.spatial_dropout == 0
-        if not plain or norm.peers is not None or lacks_products(x) or x.dtype != weight.dtype:
+        product = conv.as_product(x, clock)
+        if product is not None:
+            return norm.of_product(*product, mask, conv.bias, rectified=self.activation)
+        y = norm.lacking(conv(x, clock=clock, biased=False), mask, conv.bias)
+        return y.relu() if self.activation else y
+
+    def has_plain_parts(self) -> bool:
+        """Whether convolution and normalisation are, in training, what one operation may stand for."""
+        conv = self.conv
+        return is_plain(conv, MaskedConv) and conv.bias is not None and is_plain(self.norm, MaskedBatchNorm)
+
+    def as_shortcut(self, x: Tensor, in_features: int, out_features: int) -> Shortcut | None:
+        """The block in training as one of `ops.shortcuts`; None where it is not just such a shortcut now."""
+        if self.activation or self.spatial_dropout != 0 or not self.has_plain_parts() or lacks_products(x):
+            return None
+        (weight, bias), norm = (self.conv.weight, self.conv.bias), self.norm
+        if norm.peers is not None or not norm.fits(out_features, x.dtype, affine=True):
+            return None
+        if not weight.dtype == bias.dtype == x.dtype or bias.shape != (out_features,):
+            return None
+        if weight.shape != (out_features, in_features, 1):
             return None
         return Shortcut(weight, bias, norm.weight, norm.bias)  # type: ignore[arg-type]
 
@@ -276,18 +290,31 @@ class FCNLS2T(Streamable, nn.Module):
         return _merge(far, self.fcn_shortcut(pooled)[:, 0])
 
     def _at_once(self, near: Path, x: Path, mask: Mask | None) -> Features | None:
-        """The same with batch statistics in one operation, if the blocks allow."""
-        norm, deep, blocks = self.fcn_norm, self.ls2t, (self.input_shortcut, self.fcn_shortcut)
-        stack, shortcuts = deep.in_stack(), [block.as_shortcut(x) for block in blocks]
-        if stack is None or None in shortcuts or norm.peers is not None or has_hooks(norm, deep, *blocks):
+        """The same with batch statistics in one operation; None where the modules have to be called."""
+        norm, deep, width = self.fcn_norm, self.ls2t, near.shape[2]
+        if not (is_plain(norm, MaskedBatchNorm) and is_plain(deep, DeepLS2T)) or norm.peers is not None:
             return None
-        norms, (layers, options, running) = [norm, *(block.norm for block in blocks)], stack
-        if len({(each.eps, each.momentum) for each in norms}) > 1:
+        stack, ends = deep.in_stack(width), self._ends(near, x)
+        if stack is None or ends is None:
             return None
-        ends = Ends(norm.weight, norm.bias, *shortcuts)  # type: ignore[arg-type]
+        layers, options, running = stack
+        norms = [norm, self.input_shortcut.norm, self.fcn_shortcut.norm]
+        if options[-1].return_sequences or len({(each.eps, each.momentum) for each in norms}) > 1:
+            return None
         settings = Settings(norm.eps, scale=MERGED, momentum=norm.momentum)
         running = [*running, *(each.running for each in norms)]
         return shortcut_stack(near, x, mask, layers, options, ends, settings, running)
+
+    def _ends(self, near: Path, x: Path) -> Ends | None:
+        """What stands around the LS2T block; None where it is not just that now."""
+        start, end, norm, width = self.input_shortcut, self.fcn_shortcut, self.fcn_norm, near.shape[2]
+        if not (is_plain(start, ConvBlock) and is_plain(end, ConvBlock)):
+            return None
+        entering = start.as_shortcut(x, x.shape[2], width)
+        around = end.as_shortcut(near, width, self.out_features)
+        if entering is None or around is None or not norm.fits(width, near.dtype, affine=True):
+            return None
+        return Ends(norm.weight, norm.bias, entering, around)  # type: ignore[arg-type]
 
 
 def _merge(a: Tensor, b: Tensor) -> Tensor:
