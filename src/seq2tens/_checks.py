@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 import torch
+from jaxtyping import Int
 from torch import Tensor
+
+Lengths = Int[Tensor | np.ndarray, " batch"] | Sequence[int]  # of the sequences of a batch
 
 
 class ArgumentError(ValueError):
@@ -74,18 +81,35 @@ def values_hidden(tensor: Tensor) -> bool:
     return torch.compiler.is_compiling() or tensor.is_meta or in_func_transform(tensor)
 
 
-def step_mask(x: Tensor, mask: Tensor | None, lengths: Tensor | None) -> Tensor | None:
-    """Join a boolean mask `(batch, time)` (True: the step counts) and lengths `(batch,)` into one mask."""
+def step_mask(x: Tensor, mask: Tensor | None, lengths: Lengths | None) -> Tensor | None:
+    """Join a boolean mask `(batch, time)` (True: the step counts) and lengths `(batch,)` into one mask.
+
+    Arrays and lists become tensors.
+    """
     batch, time = x.shape[:2]
-    if mask is not None:
-        if mask.dtype != torch.bool:
-            raise TypeError(f"`mask` must be boolean (True where a step counts), got {mask.dtype}")
-        shape("mask", mask, (batch, time), "(batch, time)")
+    steps = None if mask is None else _as_tensor("mask", mask, x.device)
+    if steps is not None:
+        if steps.dtype != torch.bool:
+            raise TypeError(f"`mask` must be boolean (True where a step counts), got {steps.dtype}")
+        shape("mask", steps, (batch, time), "(batch, time)")
     if lengths is None:
-        return mask
-    _check_lengths(lengths, batch, time)
-    inside = torch.arange(time, device=x.device) < lengths.to(x.device)[:, None]
-    return inside if mask is None else mask & inside
+        return steps
+    counts = _as_tensor("lengths", lengths, x.device)
+    _check_lengths(counts, batch, time)
+    inside = torch.arange(time, device=x.device) < counts.to(x.device)[:, None]
+    return inside if steps is None else steps & inside
+
+
+def _as_tensor(name: str, value: Any, device: torch.device) -> Tensor:
+    if isinstance(value, Tensor):
+        return value
+    try:
+        found = torch.tensor(value, device=device)
+    except (TypeError, ValueError, RuntimeError) as error:
+        message = f"`{name}` must be a tensor, an array or a list, got {value!r}"
+        raise TypeError(message) from error
+    # unsigned integers cannot be compared with others
+    return found.long() if found.dtype in (torch.uint16, torch.uint32, torch.uint64) else found
 
 
 def _check_lengths(lengths: Tensor, batch: int, time: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from seq2tens import _checks as check
@@ -13,7 +13,7 @@ from seq2tens.nn.layers import LS2T
 from seq2tens.nn.masked import MaskedBatchNorm, align, check_rate, spatial_dropout
 from seq2tens.nn.plain import is_plain
 from seq2tens.nn.streamable import Streamable
-from seq2tens.ops.normalize import Running, Settings
+from seq2tens.ops.normalize import Running
 from seq2tens.ops.stack import Layer, Options, normalized_stack
 
 
@@ -32,6 +32,7 @@ class LevelNorm(MaskedBatchNorm):
         self, y: Float[Tensor, "*steps order width"], mask: Bool[Tensor, "*steps"] | None = None
     ) -> Float[Tensor, "*steps order width"]:
         """Normalise; `mask` has the axes of `y` before the level axis."""
+        check.floating("y", y)
         return self._normalize(y, mask, y.shape[-1])
 
 
@@ -76,7 +77,7 @@ class LS2TBlock(Streamable, nn.Module):
         self,
         x: Float[Tensor, "batch time in_features"],
         mask: Bool[Tensor, "batch time"] | None = None,
-        lengths: Int[Tensor, " batch"] | None = None,
+        lengths: check.Lengths | None = None,
         *,
         aligned: bool = False,
     ) -> Tensor:
@@ -107,9 +108,7 @@ class LS2TBlock(Streamable, nn.Module):
         chains, weight = layer.bare_chains(in_features), layer.weight
         if chains is None or not norm.fits(layer.order, weight.dtype, affine=False):
             return None
-        options = Options(
-            chains, layer.return_sequences, Settings(norm.eps, weight.shape[-1], momentum=norm.momentum)
-        )
+        options = Options(chains, layer.return_sequences, norm.settings(inner=weight.shape[-1]))
         return Layer(weight, layer.bias), options, norm.running
 
 
@@ -145,12 +144,13 @@ class DeepLS2T(Streamable, nn.Module):
         self,
         x: Float[Tensor, "batch time in_features"],
         mask: Bool[Tensor, "batch time"] | None = None,
-        lengths: Int[Tensor, " batch"] | None = None,
+        lengths: check.Lengths | None = None,
         *,
         aligned: bool = False,
     ) -> Tensor:
         """Steps that do not count change nothing; `aligned` as in `LS2TBlock`."""
         check.sequences("x", x)
+        check.not_empty("x", x)
         aligned = aligned or mask is None
         if not aligned and not self.return_sequences:  # aligning once is cheaper than gaps in every block
             x, mask, _ = align(x, mask, lengths)

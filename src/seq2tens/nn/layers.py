@@ -125,7 +125,7 @@ class LS2T(Streamable, nn.Module):
         self,
         x: Float[Tensor, "batch time in_features"] | PackedSequence,
         mask: Bool[Tensor, "batch time"] | None = None,
-        lengths: Int[Tensor, " batch"] | None = None,
+        lengths: check.Lengths | None = None,
         state: LS2TState | None = None,
         return_state: bool = False,
     ) -> Tensor | PackedSequence | tuple[Tensor | PackedSequence, LS2TState]:
@@ -137,9 +137,9 @@ class LS2T(Streamable, nn.Module):
             )
             x, lengths = pad_packed_sequence(packed, batch_first=True)
             lengths = lengths.to(x.device)
+        check.sequences("x", x)  # type: ignore[arg-type]
         assert isinstance(x, Tensor)
         if mask is not None or lengths is not None:
-            check.sequences("x", x)
             mask = check.step_mask(x, mask, lengths)
         output, levels = self._levels(x, mask, state)
         if self.exponent_logit is not None or return_state:
@@ -208,7 +208,7 @@ class BiLS2T(nn.Module):
         self,
         x: Float[Tensor, "batch time in_features"] | PackedSequence,
         mask: Bool[Tensor, "batch time"] | None = None,
-        lengths: Int[Tensor, " batch"] | None = None,
+        lengths: check.Lengths | None = None,
     ) -> Tensor | PackedSequence:
         """Apply both directions. There is no state: the future is not known in advance."""
         past, future = self.past(x, mask, lengths), self.future(x, mask, lengths)

@@ -29,7 +29,7 @@ Source = Int[Tensor, "batch time"]
 
 
 def align(
-    x: Path, mask: Mask | None, lengths: Int[Tensor, " batch"] | None
+    x: Path, mask: Mask | None, lengths: check.Lengths | None
 ) -> tuple[Path, Mask | None, Source | None]:
     """Move the steps that count to the front of their sequences, in their order; zeros follow.
 
@@ -93,6 +93,12 @@ def check_rate(name: str, rate: float) -> None:
     check.require(0 <= rate < 1, f"`{name}` must lie in [0, 1), got {rate}")
 
 
+def _check_momentum(momentum: float | None) -> None:
+    """Require a share; torch's None, the mean over all batches so far, would need to count them."""
+    share = momentum is not None and 0 <= momentum <= 1
+    check.require(share, f"`momentum` must be a number in [0, 1], got {momentum}")
+
+
 class MaskedConv(nn.Module):
     """Convolution over time, with zeros beyond the ends and at steps that do not count; the length stays.
 
@@ -128,6 +134,7 @@ class MaskedConv(nn.Module):
         biased: bool = True,
     ) -> Float[Tensor, "batch time out"]:
         """Convolve; a `clock` stands before the channels of `x` as one more."""
+        check.floating("x", x)
         if mask is not None:
             x = x * mask[..., None]
         x, bias = _with_clock(x, clock), self.bias if biased else None
@@ -161,6 +168,7 @@ class MaskedBatchNorm(nn.Module):
     ) -> None:
         super().__init__()
         check.positive_int("features", features)
+        _check_momentum(momentum)
         self.eps, self.momentum = eps, momentum
         self.weight = nn.Parameter(torch.ones(features)) if affine else None
         self.bias = nn.Parameter(torch.zeros(features)) if affine else None
@@ -173,6 +181,7 @@ class MaskedBatchNorm(nn.Module):
 
     def forward(self, x: Tensor, mask: Mask | None = None) -> Tensor:
         """Normalise; steps that do not count become 0."""
+        check.floating("x", x)
         return self.lacking(x, mask, None)
 
     def lacking(
@@ -244,6 +253,11 @@ class MaskedBatchNorm(nn.Module):
         fitting = [t for t in tensors if t.dtype is dtype and t.shape == (channels,)]
         return len(fitting) == len(tensors) == (4 if affine else 2)
 
+    def settings(self, inner: int | None = None, scale: float = 1.0) -> Settings:
+        """The options, for an operation that lets the running statistics follow by itself."""
+        _check_momentum(self.momentum)
+        return Settings(self.eps, inner, scale=scale, momentum=self.momentum)
+
     @property
     def running(self) -> Running:
         """The running statistics."""
@@ -252,6 +266,7 @@ class MaskedBatchNorm(nn.Module):
     @torch.no_grad()
     def follow(self, mean: Tensor, var: Tensor) -> None:
         """Let the running statistics follow those of a batch."""
+        _check_momentum(self.momentum)
         self.running.follow(mean, var, self.momentum)
 
 
@@ -261,7 +276,8 @@ def _with_clock(x: Path, clock: Tensor | None) -> Tensor:
 
 def lacks_products(x: Tensor) -> bool:
     """Whether matrix products are not to be had for this dtype on every processor."""
-    return x.dtype.itemsize < 4 or torch.is_autocast_enabled(x.device.type)
+    autocast = not x.is_meta and torch.is_autocast_enabled(x.device.type)  # which the meta device has not
+    return x.dtype.itemsize < 4 or autocast
 
 
 def _as_product(x: Path, weight: Tensor) -> tuple[Tensor, Tensor]:

@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as torch_F
 
@@ -43,7 +43,6 @@ from seq2tens.nn.masked import (
 )
 from seq2tens.nn.plain import is_plain
 from seq2tens.nn.streamable import Streamable
-from seq2tens.ops.normalize import Settings
 from seq2tens.ops.shortcuts import Ends, Shortcut, shortcut_stack
 
 KERNELS = (8, 5, 3)
@@ -51,7 +50,6 @@ MERGED = math.sqrt(0.5)  # brings the sum of two branches of variance 1 back to 
 
 Path = Float[Tensor, "batch time in_features"]
 Mask = Bool[Tensor, "batch time"]
-Lengths = Int[Tensor, " batch"]
 Features = Float[Tensor, "batch out_features"]
 
 
@@ -184,7 +182,7 @@ class FCN(Streamable, nn.Module):
             spatial_dropout=spatial_dropout,
         )
 
-    def forward(self, x: Path, mask: Mask | None = None, lengths: Lengths | None = None) -> Tensor:
+    def forward(self, x: Path, mask: Mask | None = None, lengths: check.Lengths | None = None) -> Tensor:
         """Steps that do not count are left out, wherever they stand."""
         _check_channels(x, self.in_features)
         x, mask, source = align(x, mask, lengths)
@@ -217,7 +215,7 @@ class ResNet(Streamable, nn.Module):
         sizes = zip((in_features, *widths), widths, strict=False)
         self.blocks = nn.ModuleList(ResidualBlock(before, width) for before, width in sizes)
 
-    def forward(self, x: Path, mask: Mask | None = None, lengths: Lengths | None = None) -> Features:
+    def forward(self, x: Path, mask: Mask | None = None, lengths: check.Lengths | None = None) -> Features:
         """Steps that do not count are left out, wherever they stand."""
         _check_channels(x, self.in_features)
         x, mask, _ = align(x, mask, lengths)
@@ -272,7 +270,7 @@ class FCNLS2T(Streamable, nn.Module):
         self.input_shortcut = ConvBlock(in_features, fcn_width, 1, activation=False)
         self.fcn_shortcut = ConvBlock(fcn_width, self.out_features, 1, activation=False)
 
-    def forward(self, x: Path, mask: Mask | None = None, lengths: Lengths | None = None) -> Features:
+    def forward(self, x: Path, mask: Mask | None = None, lengths: check.Lengths | None = None) -> Features:
         """Steps that do not count are left out, wherever they stand."""
         _check_channels(x, self.in_features)
         x, mask, _ = align(x, mask, lengths)
@@ -301,7 +299,7 @@ class FCNLS2T(Streamable, nn.Module):
         norms = [norm, self.input_shortcut.norm, self.fcn_shortcut.norm]
         if options[-1].return_sequences or len({(each.eps, each.momentum) for each in norms}) > 1:
             return None
-        settings = Settings(norm.eps, scale=MERGED, momentum=norm.momentum)
+        settings = norm.settings(scale=MERGED)
         running = [*running, *(each.running for each in norms)]
         return shortcut_stack(near, x, mask, layers, options, ends, settings, running)
 

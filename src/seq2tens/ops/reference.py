@@ -28,7 +28,8 @@ def ls2t(
     """
     if reverse:
         x, mask = x.flip(1), None if mask is None else mask.flip(1)
-    with torch.autocast(x.device.type, enabled=False):  # it would send the product back to half precision
+    device = "cpu" if x.is_meta else x.device.type  # the meta device has no autocast
+    with torch.autocast(device, enabled=False):  # it would send the product back to half precision
         factors = _project(x, weight, bias, mask)
     before: list[Tensor] = []  # value of each state when a step begins, already faded
     paths: list[Tensor] = []
