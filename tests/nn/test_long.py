@@ -273,3 +273,20 @@ def test_memory_does_not_grow_with_the_sequence(name, sizes, steps):
     code = PEAK.format(name=name, sizes=sizes, steps=steps)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(done.stdout) < 2 * 2**30
+
+
+@pytest.mark.parametrize("cls", [LS2TBlock, DeepLS2T])
+def test_a_forward_of_its_own_is_not_passed_over(cls):
+    class Own(cls):
+        def forward(self, *args, **options):
+            return -super().forward(*args, **options)
+
+    module = Own(2, 4, 2, 2) if cls is DeepLS2T else Own(2, 4, 2)
+    with pytest.raises(ValueError, match=f"`module` must have the `forward` of {cls.__name__} in chunks"):
+        chunkwise(module.eval())
+    deep = DeepLS2T(2, 4, 2)
+    deep.blocks[0].__class__ = type("Own", (LS2TBlock,), {"forward": lambda self, x: x})
+    with pytest.raises(
+        ValueError, match="`module` must have the `forward` of LS2TBlock in chunks, got Own's"
+    ):
+        chunkwise(deep.eval())

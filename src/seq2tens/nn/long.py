@@ -102,6 +102,8 @@ def chunkwise(module: nn.Module, *, norm: Literal["running", "chunk"] | None = N
         isinstance(module, _KNOWN), f"`module` must be an LS2T, an LS2TBlock or a DeepLS2T, got {name}"
     )
     blocks = [part for part in module.modules() if isinstance(part, LS2TBlock)]
+    for part in (module, *blocks):
+        _check_forward(part)
 
     def step(x: Tensor, state: tuple[BlockState, ...] | None) -> tuple[Tensor, tuple[BlockState, ...]]:
         for block in blocks:
@@ -178,6 +180,13 @@ def _statistics(norms: list[MaskedBatchNorm], norm: str | None) -> Iterator[None
     finally:
         for part, (training, momentum) in zip(norms, before, strict=True):
             part.training, part.momentum = training, momentum
+
+
+def _check_forward(module: nn.Module) -> None:
+    cls = DeepLS2T if isinstance(module, DeepLS2T) else LS2TBlock
+    own = type(module).forward is not cls.forward or "forward" in vars(module)
+    name = type(module).__name__
+    check.require(not own, f"`module` must have the `forward` of {cls.__name__} in chunks, got {name}'s own")
 
 
 def _check_block(block: LS2TBlock, norm: str | None) -> None:
