@@ -1,20 +1,49 @@
 import numpy as np
+import pandas as pd
 import pytest
 from aeon.utils.conversion import convert_collection
 
 from data.ragged import assert_same
-from seq2tens.data import Sequences
+from seq2tens.data import Sequences, from_df_list
 from seq2tens.estimators.inputs import as_labels, as_sequences
 
 CUBE = np.random.default_rng(0).normal(size=(6, 2, 5))
 
 
-@pytest.mark.parametrize("kind", ["np-list", "df-list", "pd-multiindex"])
+@pytest.mark.parametrize("kind", ["np-list", "pd-multiindex"])
 def test_collections_of_aeon(kind):
     assert_same(as_sequences(convert_collection(CUBE, kind)), as_sequences(CUBE))
 
 
-@pytest.mark.parametrize("kind", ["numpy2D", "pd-wide", "np-list", "df-list"])
+def test_rows_of_frames_are_steps():
+    frames = [pd.DataFrame(x.T, columns=["warmth", "pressure"]) for x in CUBE]
+    assert_same(as_sequences(frames), as_sequences(CUBE))
+    ragged = [frame[: 2 + i] for i, frame in enumerate(frames[:3])]
+    assert as_sequences(ragged).lengths.tolist() == [2, 3, 4]
+    assert_same(as_sequences(frames), from_df_list(frames))
+
+
+def test_the_index_of_frames_holds_times():
+    index = pd.Index([0.0, 0.5, 4.0])
+    assert as_sequences([pd.DataFrame({"x": [1.0, 2.0, 3.0]}, index=index)]).times.tolist() == [0, 0.5, 4]
+    dates = pd.date_range("2020-01-01", periods=3)
+    with pytest.raises(TypeError, match=r"`X\[0\].index` must hold numbers, got datetime64"):
+        as_sequences([pd.DataFrame({"x": [1.0, 2.0, 3.0]}, index=dates)])
+
+
+def test_instances_of_a_frame_keep_their_order():
+    index = pd.MultiIndex.from_tuples([("b", 0), ("b", 1), ("a", 0)])
+    frame = pd.DataFrame({"z": [1.0, 2.0, 3.0], "y": [4.0, 5.0, 6.0]}, index=index)
+    assert [sequence.tolist() for sequence in as_sequences(frame)] == [[[1, 4], [2, 5]], [[3, 6]]]
+    assert len(as_sequences(frame.loc[["a"]])) == 1
+
+
+def test_one_frame_alone_is_refused():
+    with pytest.raises(TypeError, match=r"got one frame of 4 rows; `\[X\]` is one sequence"):
+        as_sequences(pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0]}))
+
+
+@pytest.mark.parametrize("kind", ["numpy2D", "np-list"])
 def test_collections_of_one_channel(kind):
     assert_same(as_sequences(convert_collection(CUBE[:, :1], kind)), as_sequences(CUBE[:, :1]))
 
