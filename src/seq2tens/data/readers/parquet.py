@@ -11,7 +11,7 @@ from jaxtyping import Float
 from seq2tens.data._optional import optional
 from seq2tens.data.labelled import Labelled
 from seq2tens.data.readers._text import ReadError, malformed, naming
-from seq2tens.data.readers.long import Columns, Table
+from seq2tens.data.readers.long import Columns, Table, index_columns
 
 
 def read_parquet(path: str | Path, columns: Columns | None = None) -> Labelled:
@@ -30,11 +30,12 @@ def read_parquet(path: str | Path, columns: Columns | None = None) -> Labelled:
     except arrow.ArrowException as error:
         raise malformed(path, f"must be a Parquet file: {error}") from error
     with naming(path):
-        return _table(table, columns, path).gather()
+        return _table(table, columns, path).gather(columns)
 
 
 def _table(table: Any, columns: Columns, path: Path) -> Table:
-    columns = columns.among(table.column_names, path)
+    index = _index(table)
+    columns = columns.among(table.column_names, path, index)
     if table.num_rows == 0:
         raise malformed(path, "must have rows, got none")
     values = np.column_stack([_numbers(table, name, path) for name in columns.channels or ()])
@@ -47,7 +48,14 @@ def _table(table: Any, columns: Columns, path: Path) -> Table:
     missing = np.flatnonzero(np.isnan(times))
     if len(missing):
         raise error(int(missing[0]), f"column `{columns.time}` must be a number, got nothing")
-    return Table(columns, _filled(table, columns.id, path), times, values, labels, error)
+    return Table(columns, _filled(table, columns.id, path), times, values, labels, error, index)
+
+
+def _index(table: Any) -> tuple[str, ...]:
+    """The columns that are an index by their name, or because pandas noted so in the file."""
+    noted = (table.schema.pandas_metadata or {}).get("index_columns", [])
+    named = [name for name in noted if isinstance(name, str)]  # a range is noted, but has no column
+    return tuple(dict.fromkeys([*index_columns(table.column_names), *named]))
 
 
 def _numbers(table: Any, name: str, path: Path) -> Float[np.ndarray, " rows"]:
