@@ -104,7 +104,7 @@ class EstimatorContract:
     def test_sequences_of_one_step(self, fitted):
         X, y = problem(shortest=1, longest=1)
         assert np.isfinite(self.output(fitted, X)).all()
-        assert np.isfinite(self.output(self.make().fit(X, y), X)).all()
+        assert np.isfinite(self.output(self.make().fit(from_aeon(X), y), X)).all()
 
     @pytest.mark.parametrize("trained", ["whole", "with gaps", "without channel"])
     def test_missing_values_in_training_and_later(self, trained):

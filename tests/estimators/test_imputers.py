@@ -225,7 +225,7 @@ class ImputerContract:
 
     def test_sequences_of_one_step(self, fitted):
         X = gaps(shortest=1, longest=1)
-        for model in (fitted, self.make().fit(X)):
+        for model in (fitted, self.make().fit(from_aeon(X))):
             for result in (model.transform(X), *model.sample(X, 2), *model.predict_interval(X)):
                 assert np.isfinite(flat(result)).all()
 

@@ -1,10 +1,13 @@
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 from aeon.utils.conversion import convert_collection
 
 from data.ragged import assert_same
-from seq2tens.data import Sequences, from_df_list
+from seq2tens.data import Sequences, from_aeon, from_df_list, load_dataset, to_aeon
+from seq2tens.estimators import LS2TFeatures
 from seq2tens.estimators.inputs import as_labels, as_sequences
 
 CUBE = np.random.default_rng(0).normal(size=(6, 2, 5))
@@ -85,8 +88,12 @@ def test_channels_must_agree():
         as_sequences([as_sequences(CUBE), Sequences(np.zeros((1, 1)), np.array([0, 1]))])
 
 
-def test_labels():
-    assert as_labels(["a", "b"], 2).tolist() == ["a", "b"]
+@pytest.mark.parametrize(
+    "labels",
+    [["a", "b"], ["0", "1"], ["1.0", "2.0"], ["0.5", "a"], ["nan", "inf"], [1.0, 2.0], [True, False]],
+)
+def test_labels(labels):
+    assert as_labels(labels, 2).tolist() == labels
 
 
 @pytest.mark.parametrize(
@@ -94,10 +101,74 @@ def test_labels():
     [
         ([0.0, np.nan], "`y` must hold a label for every sequence, got nan at index 1"),
         ([None, "a"], "`y` must hold a label for every sequence, got None at index 0"),
-        ([0.5, 0.25], "`y` must hold class labels, got continuous values"),
+        ([0.5, 0.25], "`y` must hold class labels, got continuous values such as 0.5"),
+        (["1", "0.25"], "`y` must hold class labels, got continuous values such as 0.25"),
         ([1], "`y` must have 2 labels, one for each sequence of `X`, got 1"),
     ],
 )
 def test_wrong_labels(labels, message):
     with pytest.raises(ValueError, match=message):
         as_labels(labels, 2)
+
+
+def fitted(X):
+    return LS2TFeatures(width=2, order=1, random_state=0).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("swapped", "remedy"),
+    [
+        (CUBE.transpose(0, 2, 1), r"X\.transpose\(0, 2, 1\)"),
+        (list(CUBE.transpose(0, 2, 1)), r"\[x\.T for x in X\]"),
+        (CUBE[:, :1].transpose(0, 2, 1), r"X\.transpose\(0, 2, 1\)"),
+    ],
+)
+def test_fewer_steps_than_channels_are_doubted_in_training(swapped, remedy):
+    steps, channels = swapped[0].shape
+    message = (
+        f"read as sequences of {steps} channels and {channels} steps.* {steps} steps of {channels} channels"
+    )
+    with pytest.warns(UserWarning, match=f"{message}, give `{remedy}`") as seen:
+        model = fitted(swapped)
+    assert len(seen) == 1
+    model.transform(swapped)  # the channels are those of training
+
+
+@pytest.mark.parametrize(
+    "clear",
+    [
+        CUBE,
+        list(CUBE),
+        CUBE[:, :, :2],  # as many steps as channels
+        CUBE[:, 0],
+        [x[:, :n] for x, n in zip(CUBE, (1, 1, 1, 1, 1, 5), strict=True)],  # lengths differ, channels do not
+        [pd.DataFrame(x[:, :1].T) for x in CUBE],
+        from_aeon(CUBE[:, :, :1]),
+    ],
+)
+def test_nothing_else_is_doubted(clear):
+    fitted(clear)
+
+
+def test_the_doubt_can_be_silenced():
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="`X` is read as sequences of", category=UserWarning)
+        fitted(CUBE.transpose(0, 2, 1))
+
+
+@pytest.mark.parametrize("name", ["BasicMotions", "JapaneseVowels"])
+def test_data_sets_are_not_doubted(name):
+    fitted(to_aeon(load_dataset(name).train.sequences))
+
+
+def test_ragged_arrays_with_time_first_are_told():
+    ragged = [np.zeros((n, 3)) for n in (4, 6)]
+    wrong = r"must have 4 channels like .*, got 6; all have 3 steps: the axes must be"
+    with pytest.raises(ValueError, match=rf"`X\[1\]` {wrong} \(channels, time\), transpose"):
+        as_sequences(ragged)
+    with pytest.raises(ValueError, match=rf"`arrays\[1\]` {wrong} \(time, channels\), transpose"):
+        Sequences.from_list([x.T for x in ragged])
+    with pytest.raises(
+        ValueError, match="`X` must have 2 channels as in `fit`, got 5, and 2 steps: are its axes swapped"
+    ):
+        fitted(CUBE).transform(CUBE.transpose(0, 2, 1))

@@ -162,11 +162,16 @@ def _is_file(path: Path) -> bool:
 
 
 def classes_of(labelled: Labelled, data: str) -> list[object]:
-    """The classes that occur; DATA must have them."""
+    """The classes that occur; DATA must have them, by the rule of the estimators."""
+    from seq2tens._checks import ArgumentError
+    from seq2tens.estimators.inputs import as_labels
+
     if labelled.labels is None:
         raise UserError(f"{data} must have labels, got none")
-    if labelled.labels.dtype.kind == "f" and (broken := labelled.labels[labelled.labels % 1 != 0]).size:
-        raise UserError(f"the labels of {data} must be classes, got numbers such as {broken[0]}")
+    try:
+        as_labels(labelled.labels, len(labelled))
+    except ArgumentError as error:
+        raise UserError(str(error).replace("`y`", data)) from error
     return sorted(set(labelled.labels.tolist()))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -29,9 +30,16 @@ class SequenceInput:
     def __post_init__(self) -> None:
         super().__init__()
 
+    @property
+    def _channels_known(self) -> bool:
+        """Whether the number of channels was told before the data, and so tells which axis is which."""
+        return False
+
     def _preprocess_collection(self, X: Any, store_metadata: bool = True) -> Sequences:
         sequences = as_sequences(X)
         if store_metadata:
+            if not self._channels_known:
+                _doubt_axes(X)
             self.metadata_ = {**_metadata(sequences), "columns": _columns(X)}
         else:
             self._check_columns(X)
@@ -81,9 +89,22 @@ def as_labels(y: Any, n: int) -> Shaped[np.ndarray, " rows"]:
     require(len(labels) == n, f"`y` must have {n} labels, one for each sequence of `X`, got {len(labels)}")
     for i in np.flatnonzero(pd.isna(labels)):
         raise ArgumentError(f"`y` must hold a label for every sequence, got {labels[i]} at index {i}")
-    kind = type_of_target(labels, input_name="y")
-    require(kind in ("binary", "multiclass"), f"`y` must hold class labels, got {kind} values")
+    numbers = _read_numbers(labels)
+    kind = type_of_target(numbers, input_name="y")
+    example = f" such as {numbers[numbers % 1 != 0][0]}" if kind == "continuous" else ""
+    require(kind in ("binary", "multiclass"), f"`y` must hold class labels, got {kind} values{example}")
     return labels
+
+
+def _read_numbers(labels: Shaped[np.ndarray, " rows"]) -> Shaped[np.ndarray, " rows"]:
+    """Texts that are all numbers as numbers: a target that was read from a `.csv` is still a target."""
+    if not all(isinstance(label, str) for label in labels):
+        return labels
+    try:
+        numbers = labels.astype(np.float64)
+    except ValueError:
+        return labels
+    return numbers if np.isfinite(numbers).all() else labels
 
 
 def _converted(X: Any) -> Sequences:
@@ -127,6 +148,22 @@ def collection_type(X: Any) -> str:
             "frames (time, channels), a frame indexed by (instance, time) or `Sequences`, "
             f"got {given} ({error})"
         ) from error
+
+
+def _doubt_axes(X: Any) -> None:
+    """Warn where `(time, channels)` is likely meant; arrays of unequal length cannot be mistaken."""
+    cube = isinstance(X, np.ndarray)
+    arrays = X if isinstance(X, list) else []
+    shapes = {X.shape[1:]} if cube else {x.shape for x in arrays if isinstance(x, np.ndarray)}
+    if len(shapes) != 1 or len(shape := shapes.pop()) != 2 or shape[1] >= shape[0]:
+        return
+    channels, steps = shape
+    remedy = "X.transpose(0, 2, 1)" if cube else "[x.T for x in X]"
+    warnings.warn(
+        f"`X` is read as sequences of {channels} channels and {steps} steps, its axes as (channels, time); "
+        f"if it has {channels} steps of {steps} channels, give `{remedy}` (`Sequences` are never doubted)",
+        stacklevel=4,
+    )
 
 
 def _columns(X: Any) -> list[str] | None:
