@@ -112,10 +112,9 @@ class Table:
 
 def _warn_of_labels(sequences: Sequences, channels: tuple[str, ...]) -> None:
     """A second target among the channels gives the answer away."""
-    values, starts = sequences.values, sequences.offsets[:-1]
-    if len(values) == len(starts):  # of single steps nothing can be said
-        return
-    first = np.repeat(values[starts], sequences.lengths, axis=0)
+    longer = sequences[sequences.lengths > 1]  # of single steps nothing can be said
+    values = longer.values
+    first = np.repeat(values[longer.offsets[:-1]], longer.lengths, axis=0)
     constant = ((values == first) | (np.isnan(values) & np.isnan(first))).all(axis=0)
     varies = np.nanmax(values, axis=0, initial=-np.inf) > np.nanmin(values, axis=0, initial=np.inf)
     for channel in np.flatnonzero(constant & varies):
