@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from aeon.testing.estimator_checking import check_estimator
@@ -103,7 +104,7 @@ class EstimatorContract:
     def test_sequences_of_one_step(self, fitted):
         X, y = problem(shortest=1, longest=1)
         assert np.isfinite(self.output(fitted, X)).all()
-        assert np.isfinite(self.output(self.make().fit(X, y), X)).all()
+        assert np.isfinite(self.output(self.make().fit(from_aeon(X), y), X)).all()
 
     @pytest.mark.parametrize("trained", ["whole", "with gaps", "without channel"])
     def test_missing_values_in_training_and_later(self, trained):
@@ -127,6 +128,18 @@ class EstimatorContract:
         np.testing.assert_array_equal(self.output(fitted, [from_aeon([x]) for x in X]), expected)
         equal = [x[:, :3] for x in X]
         np.testing.assert_array_equal(self.output(fitted, np.stack(equal)), self.output(fitted, equal))
+        np.testing.assert_array_equal(self.output(fitted, [pd.DataFrame(x.T) for x in X]), expected)
+
+    def test_columns_of_frames_keep_their_order(self):
+        X, y = problem()
+        frames = [pd.DataFrame(x.T, columns=["warmth", "pressure"]) for x in X]
+        fitted = self.make().fit(frames, y)
+        np.testing.assert_array_equal(self.output(fitted, frames), self.output(self.make().fit(X, y), X))
+        message = (
+            r"`X` must have the columns \['warmth', 'pressure'\] as in `fit`, got \['pressure', 'warmth'\]"
+        )
+        with pytest.raises(ValueError, match=message):
+            self.output(fitted, [frame[["pressure", "warmth"]] for frame in frames])
 
     def test_times_and_static_features(self, tmp_path):
         sequences, y = rich()

@@ -172,8 +172,12 @@ def test_data_that_cannot_be_learned_from(train, tmp_path):
     target = tmp_path / "x.ts"
     target.write_text("@targetLabel true\n@data\n1,2:0.5\n1,2:1.5\n")
     assert refused("fit", target, "--out", tmp_path / "m") == (
-        f"the labels of {target} must be classes, got numbers such as 0.5"
+        f"{target} must hold class labels, got continuous values such as 0.5"
     )
+    rows = "".join(f"{i},{step},1,a,{i * 0.37}\n" for i in range(30) for step in range(2))
+    assert sentence(
+        "id,time,x,label,target\n" + rows, "--label-column", "target", "--channel-columns", "x"
+    ) == ("FILE must hold class labels, got continuous values such as 0.37")
     assert refused("fit", tmp_path, "--out", tmp_path / "m").endswith(f"got the folder '{tmp_path}'")
     assert refused("fit", tmp_path / "n.csv", "--out", tmp_path / "m") == (
         f"No such file or directory: {tmp_path / 'n.csv'}"

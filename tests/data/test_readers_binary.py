@@ -5,9 +5,11 @@ import sys
 
 import numpy as np
 import pytest
-from scipy.io import savemat
+from scipy.io import loadmat, savemat
+from scipy.sparse import coo_array
 
 from seq2tens.data import Columns, ReadError, Split, read, read_mat, read_npz, read_parquet
+from seq2tens.data.readers import _mat5
 
 ARRAYS = {
     "X": np.arange(10, dtype=np.float32).reshape(5, 2),
@@ -229,3 +231,23 @@ def test_read_knows_the_suffix():
 def test_missing_files(tmp_path, name):
     with pytest.raises(FileNotFoundError):
         read(tmp_path / name)
+
+
+def test_mat_beside_scipy(tmp_path):
+    path = tmp_path / "x.mat"
+    rng = np.random.default_rng(0)
+    numbers = {
+        f"n_{dtype}": rng.integers(0, 100, size=(2, 3, 2)).astype(dtype)
+        for dtype in ("f8", "f4", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "bool")
+    }
+    others = {"empty": np.zeros((0, 3)), "one": 7.0, "text": "abc", "none": "", "cell": cells([1], [[2, 3]])}
+    unused = {"sparse": coo_array(np.eye(3)), "complex": np.array([1j])}
+    savemat(path, {"mts": MTS, **numbers, **others, **unused}, do_compression=True)
+    found, expected = _mat5.parse(path.read_bytes(), 2**20), loadmat(path)
+    for name in (*numbers, "empty", "one"):
+        assert found[name].dtype == (bool if name == "n_bool" else expected[name].dtype)
+        np.testing.assert_array_equal(found[name], expected[name])
+    assert found["text"] == "abc"
+    assert [matrix.tolist() for matrix in found["cell"].ravel()] == [[[1]], [[2, 3]]]
+    assert [found[name].size for name in unused] == [0, 0]
+    assert isinstance(read(path), Split)

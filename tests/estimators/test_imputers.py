@@ -83,9 +83,25 @@ class ImputerContract:
         np.testing.assert_array_equal(sequences.values, np.concatenate(expected.transpose(0, 2, 1)))
         parts = fitted.transform([from_aeon(X[:5]), from_aeon(X[5:])])
         assert [len(part) for part in parts] == [5, len(X) - 5]
-        frames = fitted.transform([pd.DataFrame(x) for x in X])
+        frames = fitted.transform([pd.DataFrame(x.T) for x in X])
         assert isinstance(frames[0], pd.DataFrame)
-        np.testing.assert_array_equal(np.stack([frame.to_numpy() for frame in frames]), expected)
+        np.testing.assert_array_equal(np.stack([frame.to_numpy().T for frame in frames]), expected)
+
+    def test_frames_keep_index_columns_and_types(self, fitted):
+        X = gaps()
+        frames = [pd.DataFrame({"warmth": x[0], "pressure": x[1].astype(np.float32)}) for x in X]
+        expected = fitted.transform(X)
+        filled = fitted.transform(frames)
+        for found, given, array in zip(filled, frames, expected, strict=True):
+            np.testing.assert_allclose(found.to_numpy().T, array, **SAME)
+            assert found.columns.tolist() == ["warmth", "pressure"]
+            assert found.dtypes.tolist() == given.dtypes.tolist()
+            pd.testing.assert_index_equal(found.index, given.index)
+        long = pd.concat(frames, keys=[f"case {i}" for i in range(len(X))])
+        whole = fitted.transform(long)
+        pd.testing.assert_index_equal(whole.index, long.index)
+        pd.testing.assert_frame_equal(whole, pd.concat(filled, keys=long.index.levels[0]), check_names=False)
+        assert not long.isna().equals(whole.isna())
 
     def test_one_channel_without_an_axis_for_it(self):
         X = np.stack([x[0, :3] for x in gaps()])
@@ -93,7 +109,6 @@ class ImputerContract:
         assert model.transform(X).shape == X.shape
         assert model.sample(X, 2, random_state=0).shape == (2, *X.shape)
         assert all(x.shape == (3,) for x in model.transform(list(X)))
-        assert model.transform(pd.DataFrame(X)).shape == X.shape
 
     def test_a_list_keeps_the_types_of_its_arrays(self, fitted):
         X = gaps()
@@ -210,7 +225,7 @@ class ImputerContract:
 
     def test_sequences_of_one_step(self, fitted):
         X = gaps(shortest=1, longest=1)
-        for model in (fitted, self.make().fit(X)):
+        for model in (fitted, self.make().fit(from_aeon(X))):
             for result in (model.transform(X), *model.sample(X, 2), *model.predict_interval(X)):
                 assert np.isfinite(flat(result)).all()
 
@@ -384,6 +399,24 @@ class TestLinear(ImputerContract):
         times = np.array([0.0, 9.0, 10.0, 10.0, 10.0])
         filled = LinearImputer().fit_transform(Sequences(values, np.array([0, 5]), times))
         np.testing.assert_allclose(filled.values[:, 0], [0, 9, 10, 15, 20])
+
+    def test_lines_run_down_the_rows_of_frames(self):
+        frame = pd.DataFrame(
+            {
+                "warmth": [20.0, np.nan, 22.0, 23.0],
+                "pressure": [1000.0, 1001.0, np.nan, 1003.0],
+                "n": [1, 2, 3, 4],
+            }
+        )
+        (filled,) = LinearImputer().fit_transform([frame])
+        assert filled["warmth"].tolist() == [20, 21, 22, 23]
+        assert filled["pressure"].tolist() == [1000, 1001, 1002, 1003]
+        assert filled.dtypes.tolist() == frame.dtypes.tolist()
+        timed = frame.set_index(pd.Index([0.0, 3.0, 4.0, 5.0], name="hour"))
+        (filled,) = LinearImputer().fit_transform([timed])
+        assert filled["warmth"].tolist() == [20, 21.5, 22, 23]
+        assert filled.index.name == "hour"
+        assert filled.index.tolist() == [0, 3, 4, 5]
 
     def test_a_straight_line_has_no_error_inside(self):
         X = np.arange(10.0)[None, None]

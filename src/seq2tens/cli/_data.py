@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from seq2tens.cli._shell import UserError, refusing
+from seq2tens.cli._shell import UserError, note, refusing
 
 if TYPE_CHECKING:  # importing them takes seconds
     from seq2tens.data import Columns, Labelled, Sequences, Split
 
 Half = Literal["train", "test"]
 TABLES = (".csv", ".parquet")
+# Names beyond so many are only counted.
+SHOWN = 12
 
 DataArgument = Annotated[
     str,
@@ -115,14 +118,29 @@ def load_all(data: str, reading: Reading, columns: Columns) -> Labelled | Split:
 
 
 def _read_table(path: Path, columns: Columns) -> Labelled | Split:
-    from seq2tens.data import ReadError, read
+    from seq2tens.data import Labelled, ReadError, read
     from seq2tens.data.readers.long import NO_LABELS
 
     try:
-        return read(path, columns)
+        found = read(path, columns)
     except ReadError as error:
         # The advice is for Python; the shell has its own.
         raise UserError(str(error).replace(NO_LABELS, "; `--label-column` names another")) from error
+    if columns.channels is None and isinstance(found, Labelled):
+        _tell_channels(found)
+    return found
+
+
+def _tell_channels(found: Labelled) -> None:
+    """What nobody has chosen is told."""
+    index = f", not {listed([repr(name) for name in found.index_columns])}" if found.index_columns else ""
+    note(f"channels are {listed(found.channels or ())}{index}; `--channel-columns` names others")
+
+
+def listed(names: Sequence[object]) -> str:
+    """The first of them; there may be thousands."""
+    shown = ", ".join(map(str, names[:SHOWN]))
+    return shown if len(names) <= SHOWN else f"{shown}, … ({len(names)} in all)"
 
 
 def _is_file(path: Path) -> bool:
@@ -144,11 +162,16 @@ def _is_file(path: Path) -> bool:
 
 
 def classes_of(labelled: Labelled, data: str) -> list[object]:
-    """The classes that occur; DATA must have them."""
+    """The classes that occur; DATA must have them, by the rule of the estimators."""
+    from seq2tens._checks import ArgumentError
+    from seq2tens.estimators.inputs import as_labels
+
     if labelled.labels is None:
         raise UserError(f"{data} must have labels, got none")
-    if labelled.labels.dtype.kind == "f" and (broken := labelled.labels[labelled.labels % 1 != 0]).size:
-        raise UserError(f"the labels of {data} must be classes, got numbers such as {broken[0]}")
+    try:
+        as_labels(labelled.labels, len(labelled))
+    except ArgumentError as error:
+        raise UserError(str(error).replace("`y`", data)) from error
     return sorted(set(labelled.labels.tolist()))
 
 

@@ -6,6 +6,7 @@ import ast
 import inspect
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -87,14 +88,14 @@ def load_with_data(
     folder: Path, data: str, reading: _data.Reading, *, label_optional: bool
 ) -> tuple[Any, Labelled]:
     """A saved classifier, and DATA (its test half) read and trimmed to what the classifier knows."""
-    from seq2tens.data import Columns, Labelled
+    from seq2tens.data import Columns
 
     classifier = load(folder)
     saved = classifier.notes_.get("columns")
     known = Columns() if saved is None else Columns(**{**saved, "channels": tuple(saved["channels"])})
     found = _data.load(data, reading, "test", reading.columns(known, label_optional=label_optional))
     sequences = _data.without_times(found.sequences, wanted=classifier.preparation_.clock is not None)
-    return classifier, Labelled(sequences, found.labels, found.ids, found.channels)
+    return classifier, replace(found, sequences=sequences)
 
 
 def probabilities(classifier: Any, sequences: Sequences) -> np.ndarray:

@@ -20,8 +20,6 @@ Subject = Annotated[
     typer.Argument(metavar="[DIR|DATA]", help="A saved model, a file or a data set.", show_default=False),
 ]
 Facts = dict[str, object]
-# Classes beyond so many are only counted.
-SHOWN = 12
 
 
 def info(
@@ -89,7 +87,7 @@ def _model(classifier: Any) -> Facts:
     shape, columns = classifier.metadata_, classifier.notes_.get("columns")
     return {
         "model": type(classifier).__name__,
-        "classes": _listed(classifier.classes_.tolist()),
+        "classes": _data.listed(classifier.classes_.tolist()),
         "channels": ", ".join(columns["channels"]) if columns else classifier.n_channels_,
         "trained on": f"{shape['n_cases']} sequences",
         "missing values": "seen in training" if shape["missing_values"] else "none in training",
@@ -113,7 +111,7 @@ def _half(half: Labelled) -> Facts:
     sequences = half.sequences
     facts: Facts = {"sequences": len(sequences), "channels": sequences.n_channels}
     if half.channels is not None:
-        facts["channels"] = f"{sequences.n_channels} ({_listed(half.channels)})"
+        facts["channels"] = f"{sequences.n_channels} ({_data.listed(half.channels)})"
     if len(sequences):
         low, middle, high = np.quantile(sequences.lengths, [0, 0.5, 1])
         facts["steps"] = f"{low:.0f} to {high:.0f}, median {middle:g}" if low < high else f"{low:.0f}"
@@ -127,12 +125,7 @@ def _counted(labels: Any) -> str:
     import numpy as np
 
     names, counts = np.unique(labels, return_counts=True)
-    return _listed([f"{name} ({count})" for name, count in zip(names, counts, strict=True)])
-
-
-def _listed(names: Any) -> str:
-    shown = ", ".join(map(str, names[:SHOWN]))
-    return shown if len(names) <= SHOWN else f"{shown}, … ({len(names)} in all)"
+    return _data.listed([f"{name} ({count})" for name, count in zip(names, counts, strict=True)])
 
 
 def _print(facts: Facts, title: str = "") -> None:

@@ -143,8 +143,16 @@ def check_list(name: str, arrays: Sequence[np.ndarray], axes: str = "(time, chan
         require(
             array.shape[axis] == arrays[0].shape[axis],
             f"`{name}[{i}]` must have {arrays[0].shape[axis]} channels like `{name}[0]`, "
-            f"got {array.shape[axis]}",
+            f"got {array.shape[axis]}{_swapped(arrays, 1 - axis, axes)}",
         )
+
+
+def _swapped(arrays: Sequence[np.ndarray], axis: int, axes: str) -> str:
+    """What to say where arrays agree in the axis of time, as they would in that of channels."""
+    sizes = {array.shape[axis] if array.ndim == 2 else -1 for array in arrays}
+    if len(sizes) > 1:
+        return ""
+    return f"; all have {sizes.pop()} steps: the axes must be {axes}, transpose the arrays if they are not"
 
 
 def join_times(times: Sequence[np.ndarray], arrays: Sequence[np.ndarray]) -> np.ndarray:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from seq2tens._checks import require
+from seq2tens._checks import ArgumentError, require
 from seq2tens.data import _packed
 from seq2tens.data._optional import optional
 from seq2tens.data.sequences import Sequences
@@ -20,17 +20,19 @@ if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
 
 
-def from_df_list(frames: Sequence[pd.DataFrame]) -> Sequences:
-    """From one frame per sequence: rows are steps, columns are channels."""
-    require(len(frames) > 0, "`frames` must hold at least one frame (its columns are the channels), got none")
+def from_df_list(frames: Sequence[pd.DataFrame], *, name: str = "frames") -> Sequences:
+    """From one frame per sequence: rows are steps, columns are channels. Errors speak of `name`."""
+    require(
+        len(frames) > 0, f"`{name}` must hold at least one frame (its columns are the channels), got none"
+    )
     columns = list(frames[0].columns)
     for i, frame in enumerate(frames):
         found = list(frame.columns)
         require(
-            found == columns, f"`frames[{i}]` must have the columns {columns} of `frames[0]`, got {found}"
+            found == columns, f"`{name}[{i}]` must have the columns {columns} of `{name}[0]`, got {found}"
         )
-    values = [_packed.as_floating(f"frames[{i}]", frame.to_numpy()) for i, frame in enumerate(frames)]
-    clocks = [_numeric(f"frames[{i}].index", frame.index) for i, frame in enumerate(frames)]
+    values = [_packed.as_floating(f"{name}[{i}]", frame.to_numpy()) for i, frame in enumerate(frames)]
+    clocks = [_numeric(f"{name}[{i}].index", frame.index) for i, frame in enumerate(frames)]
     return Sequences.from_list(values, None if _counts(clocks) else clocks)
 
 
@@ -47,20 +49,25 @@ def to_df_list(sequences: Sequences) -> list[pd.DataFrame]:
     ]
 
 
-def from_multiindex(frame: pd.DataFrame) -> Sequences:
-    """From one frame whose index is (instance, time); the rows of an instance stand together."""
+def from_multiindex(frame: pd.DataFrame, *, name: str = "frame") -> Sequences:
+    """From one frame whose index is (instance, time); the rows of an instance stand together. Errors speak of
+    `name`."""
     levels = frame.index.nlevels
-    require(levels == 2, f"`frame.index` must have 2 levels (instance, time), got {levels}")
+    require(levels == 2, f"`{name}.index` must have 2 levels (instance, time), got {levels}")
     codes = np.asarray(frame.index.codes[0])
-    require(bool((codes >= 0).all()), "`frame.index` must name the instance of every row, got a missing one")
+    require(
+        bool((codes >= 0).all()), f"`{name}.index` must name the instance of every row, got a missing one"
+    )
     starts = np.flatnonzero(np.diff(codes, prepend=-1))
-    names = frame.index.levels[0][codes[starts]]
-    for name in names[names.duplicated()]:
-        raise ValueError(f"`frame` must keep the rows of an instance together, but those of {name} are apart")
+    instances = frame.index.levels[0][codes[starts]]
+    for instance in instances[instances.duplicated()]:
+        raise ArgumentError(
+            f"`{name}` must keep the rows of an instance together, but those of {instance} are apart"
+        )
     offsets = np.append(starts, len(frame))
-    clock = _numeric("frame.index", frame.index.get_level_values(1))
+    clock = _numeric(f"{name}.index", frame.index.get_level_values(1))
     times = None if _counts(np.split(clock, offsets[1:-1])) else clock
-    return Sequences(_packed.as_floating("frame", frame.to_numpy()), offsets, times)
+    return Sequences(_packed.as_floating(name, frame.to_numpy()), offsets, times)
 
 
 def to_multiindex(sequences: Sequences) -> pd.DataFrame:

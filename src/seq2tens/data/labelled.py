@@ -17,13 +17,15 @@ class Labelled:
     """Sequences and one label each, as found in the file (strings, integers or, for regression, floats).
 
     `ids` are the names of the sequences, `channels` those of the channels. All but the sequences are None
-    where the source has none.
+    where the source has none. `index_columns` are columns of a table that number its rows, and so are no
+    channels unless they are asked for.
     """
 
     sequences: Sequences
     labels: Shaped[np.ndarray, " sequences"] | None = None
     ids: Shaped[np.ndarray, " sequences"] | None = None
     channels: tuple[str, ...] | None = None
+    index_columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         n = len(self.sequences)
@@ -47,7 +49,7 @@ class Labelled:
         labels, ids = (
             None if array is None else np.atleast_1d(array[rows]) for array in (self.labels, self.ids)
         )
-        return Labelled(self.sequences[rows], labels, ids, self.channels)
+        return Labelled(self.sequences[rows], labels, ids, self.channels, self.index_columns)
 
 
 @dataclass(frozen=True, eq=False)

@@ -103,9 +103,11 @@ class Preparation:
     def check(self, sequences: Sequences, name: str = "sequences") -> None:
         """Require the channels and fields that `fit` has seen."""
         check.require(self.n_channels > 0, "`transform` needs `fit` first")
+        swapped = len(sequences) > 0 and bool((sequences.lengths == self.n_channels).all())
+        hint = f", and {self.n_channels} steps: are its axes swapped?" if swapped else ""
         check.require(
             sequences.n_channels == self.n_channels,
-            f"`{name}` must have {self.n_channels} channels as in `fit`, got {sequences.n_channels}",
+            f"`{name}` must have {self.n_channels} channels as in `fit`, got {sequences.n_channels}{hint}",
         )
         for field, fitted in (("times", self.clock), ("static", self.static)):
             wanted, found = (

@@ -14,6 +14,7 @@ from seq2tens.data import _packed
 from seq2tens.data._folders import existing, home
 from seq2tens.data.incomplete import Incomplete
 from seq2tens.data.readers._text import malformed
+from seq2tens.data.readers._zip import parse_npy
 from seq2tens.data.sequences import Rows
 
 __all__ = ["MISSING", "N_TRAIN", "Figures", "Sprites", "load"]
@@ -101,7 +102,7 @@ def load(
 def _colours(path: Path) -> Float32[np.ndarray, "palette 3"]:
     """The palette, with colours in [0, 1)."""
     try:
-        palette = np.load(path, allow_pickle=False)
+        palette = parse_npy(path.read_bytes())
     except (ValueError, EOFError) as error:
         raise malformed(path, f"must be an array as `numpy.save` writes it: {error}") from error
     if palette.dtype != np.uint8 or palette.ndim != 2 or palette.shape[1] != 3:
@@ -114,7 +115,7 @@ def _indices(path: Path, n_colours: int) -> UInt8[np.ndarray, "actions character
         with lzma.open(path) as file:
             indices = np.lib.format.read_array(file, allow_pickle=False)
             complete = file.read(1) == b""  # reading to the end has the checksum of the file compared
-    except (ValueError, EOFError, lzma.LZMAError) as error:
+    except (ValueError, EOFError, MemoryError, lzma.LZMAError) as error:
         raise malformed(path, f"must be an array as `numpy.save` writes it, in xz: {error}") from error
     if not complete:
         raise malformed(path, "must end with the array, but goes on")

@@ -64,8 +64,9 @@ class SequenceClassifier(PlainClassifier, Storable):
         """Learn from labelled sequences; what was learned before is forgotten.
 
         Args:
-            X: sequences, as an array `(n, channels, time)`, a list of arrays `(channels, time)`, another of
-                aeon's collections, or `data.Sequences`; NaN where a value is missing.
+            X: sequences, as an array `(n, channels, time)`, a list of arrays `(channels, time)`, a list of
+                pandas frames (rows are steps), a frame indexed by (instance, time), or `data.Sequences`; NaN
+                where a value is missing.
             y: one label per sequence.
             sample_weight: how much each sequence counts, as if it were there so many times; only ratios
                 matter.

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
-from aeon.utils.conversion import convert_collection
 from aeon.utils.validation.collection import get_type
 from jaxtyping import Shaped
 from sklearn.utils.multiclass import type_of_target
 
 from seq2tens._checks import ArgumentError, require
-from seq2tens.data import Preparation, Sequences, from_aeon
+from seq2tens.data import Preparation, Sequences, from_aeon, from_df_list, from_multiindex
 
 
 class SequenceInput:
@@ -28,11 +30,28 @@ class SequenceInput:
     def __post_init__(self) -> None:
         super().__init__()
 
+    @property
+    def _channels_known(self) -> bool:
+        """Whether the number of channels was told before the data, and so tells which axis is which."""
+        return False
+
     def _preprocess_collection(self, X: Any, store_metadata: bool = True) -> Sequences:
         sequences = as_sequences(X)
         if store_metadata:
-            self.metadata_ = _metadata(sequences)
+            if not self._channels_known:
+                _doubt_axes(X)
+            self.metadata_ = {**_metadata(sequences), "columns": _columns(X)}
+        else:
+            self._check_columns(X)
         return sequences
+
+    def _check_columns(self, X: Any) -> None:
+        """Frames must name the channels of training in their order, if frames were there to name them."""
+        known, found = self.metadata_.get("columns"), _columns(X)
+        require(
+            known is None or found is None or found == known,
+            f"`X` must have the columns {known} as in `fit`, got {found}",
+        )
 
     def _check_shape(self, X: Sequences) -> None:
         self.preparation_.check(X, "X")
@@ -70,9 +89,22 @@ def as_labels(y: Any, n: int) -> Shaped[np.ndarray, " rows"]:
     require(len(labels) == n, f"`y` must have {n} labels, one for each sequence of `X`, got {len(labels)}")
     for i in np.flatnonzero(pd.isna(labels)):
         raise ArgumentError(f"`y` must hold a label for every sequence, got {labels[i]} at index {i}")
-    kind = type_of_target(labels, input_name="y")
-    require(kind in ("binary", "multiclass"), f"`y` must hold class labels, got {kind} values")
+    numbers = _read_numbers(labels)
+    kind = type_of_target(numbers, input_name="y")
+    example = f" such as {numbers[numbers % 1 != 0][0]}" if kind == "continuous" else ""
+    require(kind in ("binary", "multiclass"), f"`y` must hold class labels, got {kind} values{example}")
     return labels
+
+
+def _read_numbers(labels: Shaped[np.ndarray, " rows"]) -> Shaped[np.ndarray, " rows"]:
+    """Texts that are all numbers as numbers: a target that was read from a `.csv` is still a target."""
+    if not all(isinstance(label, str) for label in labels):
+        return labels
+    try:
+        numbers = labels.astype(np.float64)
+    except ValueError:
+        return labels
+    return numbers if np.isfinite(numbers).all() else labels
 
 
 def _converted(X: Any) -> Sequences:
@@ -83,9 +115,26 @@ def _converted(X: Any) -> Sequences:
         if isinstance(X[0], Sequences):
             return Sequences.concatenate(X)
         X = [x[None] if isinstance(x, np.ndarray) and x.ndim == 1 else x for x in X]
-    if collection_type(X) not in ("numpy3D", "np-list"):
-        X = convert_collection(X, "np-list")
-    return from_aeon(X)
+    return _READERS[collection_type(X)](X)
+
+
+def _refuse_wide(X: pd.DataFrame) -> Sequences:
+    """aeon's rows would be sequences, where the rows of every other frame are steps."""
+    raise TypeError(
+        "`X` must be a list of frames, whose rows are steps, or a frame indexed by (instance, time), got one "
+        f"frame of {len(X)} rows; `[X]` is one sequence, `X.to_numpy()` one of a channel in each row"
+    )
+
+
+# By aeon's name of the kind; its own conversion takes the rows of frames for channels and sorts instances.
+_READERS: dict[str, Callable[[Any], Sequences]] = {
+    "numpy3D": from_aeon,
+    "np-list": from_aeon,
+    "numpy2D": lambda X: from_aeon(X[:, None]),
+    "df-list": partial(from_df_list, name="X"),
+    "pd-multiindex": partial(from_multiindex, name="X"),
+    "pd-wide": _refuse_wide,
+}
 
 
 def collection_type(X: Any) -> str:
@@ -95,9 +144,32 @@ def collection_type(X: Any) -> str:
     except (TypeError, ValueError) as error:
         given = f"list of {type(X[0]).__name__}" if isinstance(X, list) else type(X).__name__
         raise TypeError(
-            "`X` must be an array (n, channels, time) of numbers, a list of arrays (channels, time), another "
-            f"of aeon's collections or `Sequences`, got {given} ({error})"
+            "`X` must be an array (n, channels, time) of numbers, a list of arrays (channels, time) or of "
+            "frames (time, channels), a frame indexed by (instance, time) or `Sequences`, "
+            f"got {given} ({error})"
         ) from error
+
+
+def _doubt_axes(X: Any) -> None:
+    """Warn where `(time, channels)` is likely meant; arrays of unequal length cannot be mistaken."""
+    cube = isinstance(X, np.ndarray)
+    arrays = X if isinstance(X, list) else []
+    shapes = {X.shape[1:]} if cube else {x.shape for x in arrays if isinstance(x, np.ndarray)}
+    if len(shapes) != 1 or len(shape := shapes.pop()) != 2 or shape[1] >= shape[0]:
+        return
+    channels, steps = shape
+    remedy = "X.transpose(0, 2, 1)" if cube else "[x.T for x in X]"
+    warnings.warn(
+        f"`X` is read as sequences of {channels} channels and {steps} steps, its axes as (channels, time); "
+        f"if it has {channels} steps of {steps} channels, give `{remedy}` (`Sequences` are never doubted)",
+        stacklevel=4,
+    )
+
+
+def _columns(X: Any) -> list[str] | None:
+    """The names of the channels, where X is made of frames."""
+    frame = X[0] if isinstance(X, list) else X
+    return [str(name) for name in frame.columns] if isinstance(frame, pd.DataFrame) else None
 
 
 def _metadata(sequences: Sequences) -> dict[str, Any]:

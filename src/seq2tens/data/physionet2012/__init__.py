@@ -18,6 +18,7 @@ from seq2tens.data.physionet2012._grid import GRID_CHANNELS, grid
 from seq2tens.data.physionet2012._measurements import CHANNELS, STATIC, Records, Skipped
 from seq2tens.data.physionet2012._text import read_text
 from seq2tens.data.readers._text import naming
+from seq2tens.data.readers._zip import read_arrays
 
 __all__ = [
     "CHANNELS",
@@ -123,7 +124,13 @@ def _read_set(path: Path, skip_bad: bool) -> Records:
 def _read_split(split: str | Path | Mapping[str, Any]) -> dict[str, Int[np.ndarray, " stays"]]:
     if isinstance(split, Mapping):
         require(set(PARTS) <= set(split), f"`split` must have {', '.join(PARTS)}, got {', '.join(split)}")
-        division = {name: np.asarray(split[name], dtype=np.int64) for name in PARTS}
+        division = {name: np.asarray(split[name]) for name in PARTS}
+        for name, records in division.items():
+            require(
+                records.ndim == 1 and (records.size == 0 or records.dtype.kind in "iu"),
+                f"`split` must have a list of record numbers as `{name}`, "
+                f"got {records.dtype} of shape {records.shape}",
+            )
         _check_apart(division)
         return division
     require(
@@ -131,8 +138,8 @@ def _read_split(split: str | Path | Mapping[str, Any]) -> dict[str, Int[np.ndarr
         f"`split` must be a mapping or an .npz file with the record numbers of {', '.join(PARTS)}, "
         f"got {str(split)!r}, which does not exist",
     )
-    with naming(Path(split)), np.load(split, allow_pickle=False) as file:
-        return _read_split(dict(file))
+    with naming(Path(split)):
+        return _read_split(read_arrays(Path(split), PARTS))
 
 
 def _check_apart(division: dict[str, Int[np.ndarray, " stays"]]) -> None:

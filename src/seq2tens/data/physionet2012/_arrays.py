@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Int
 
 from seq2tens._checks import require
-from seq2tens.data.physionet2012._measurements import NUMBERS, Measurements, Records, gather
+from seq2tens.data import _packed
+from seq2tens.data.physionet2012._measurements import HORIZON, NUMBERS, Measurements, Records, gather
 from seq2tens.data.readers._text import malformed, naming, numbered_lines
+from seq2tens.data.readers._zip import read_arrays
 
 PARAMETERS = "physionet_params.txt"
 DEATH = 5
@@ -39,18 +42,37 @@ def _numbers(path: Path) -> np.ndarray:
 
 
 def _read_file(path: Path, numbers: np.ndarray) -> Records:
-    with naming(path), np.load(path, allow_pickle=False) as file:
-        missing = {"record", "minute", "param", "value", "outcomes"} - set(file.files)
-        require(
-            not missing, f"must have the array `{min(missing, default='')}`, found {', '.join(file.files)}"
-        )
-        record, minute, parameter = (file[name].astype(np.int64) for name in ("record", "minute", "param"))
-        value, outcomes = file["value"], file["outcomes"]
-        largest = parameter.max(initial=0)
-        require(
-            largest < len(numbers), f"`param` must lie in 0..{len(numbers) - 1} ({PARAMETERS}), got {largest}"
-        )
+    with naming(path):
+        file = read_arrays(path, ("record", "minute", "param", "value", "outcomes"))
+        record, minute, parameter = (_integers(name, file[name]) for name in ("record", "minute", "param"))
+        value, outcomes = _packed.as_floating("value", file["value"]), _integers("outcomes", file["outcomes"])
+        for name in ("record", "minute", "param", "value"):
+            shape, expected = file[name].shape, (record.size,)
+            require(shape == expected, f"`{name}` must have shape (entries,) = {expected}, got {shape}")
+        _check_range("param", parameter, len(numbers), f" ({PARAMETERS})")
+        _check_range("minute", minute, HORIZON)
+        deaths = _deaths(outcomes)
         without = np.setdiff1d(record, outcomes[:, 0])
         require(len(without) == 0, f"`outcomes` must have a row for record {without[:1].sum()}, got none")
-        deaths = dict(zip(outcomes[:, 0].tolist(), outcomes[:, DEATH].tolist(), strict=True))
         return gather(Measurements(record, minute, numbers[parameter], value), deaths)
+
+
+def _integers(name: str, array: np.ndarray) -> Int[np.ndarray, "*shape"]:
+    require(array.dtype.kind in "iu", f"`{name}` must be integers, got dtype {array.dtype}")
+    return array.astype(np.int64)
+
+
+def _check_range(name: str, array: Int[np.ndarray, " entries"], end: int, where: str = "") -> None:
+    """A number below 0 would count from the end."""
+    outside = array[(array < 0) | (array >= end)]
+    require(len(outside) == 0, f"`{name}` must lie in 0..{end - 1}{where}, got {outside[:1].sum()}")
+
+
+def _deaths(outcomes: Int[np.ndarray, "stays columns"]) -> dict[int, int]:
+    """Who died, by record."""
+    shape = outcomes.shape
+    require(
+        len(shape) == 2 and shape[1] > DEATH, f"`outcomes` must have {DEATH + 1} columns, got shape {shape}"
+    )
+    _check_range("outcomes", outcomes[:, DEATH], 2)
+    return dict(zip(outcomes[:, 0].tolist(), outcomes[:, DEATH].tolist(), strict=True))

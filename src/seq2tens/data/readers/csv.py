@@ -12,7 +12,7 @@ import numpy as np
 
 from seq2tens.data.labelled import Labelled
 from seq2tens.data.readers._text import ReadError, malformed, number
-from seq2tens.data.readers.long import Columns, Table
+from seq2tens.data.readers.long import Columns, Table, index_columns
 
 Rows = Iterator[tuple[int, list[str]]]
 
@@ -29,7 +29,7 @@ def read_csv(path: str | Path, columns: Columns | None = None) -> Labelled:
         _, names = next(rows, (0, []))
         if not names:
             raise malformed(path, "must begin with a header, got an empty file")
-        return _table(rows, [name.strip() for name in names], columns, path).gather()
+        return _table(rows, [name.strip() for name in names], columns, path).gather(columns)
 
 
 def _rows(file: Iterator[str], path: Path) -> Rows:
@@ -46,7 +46,8 @@ def _rows(file: Iterator[str], path: Path) -> Rows:
 
 
 def _table(rows: Rows, names: list[str], columns: Columns, path: Path) -> Table:
-    columns = columns.among(names, path)
+    index = index_columns(names)
+    columns = columns.among(names, path, index)
     channels = columns.channels or ()
     lines, ids, labels, times, values = array("q"), [], [], array("d"), array("d")
     for line, cells in rows:
@@ -66,7 +67,8 @@ def _table(rows: Rows, names: list[str], columns: Columns, path: Path) -> Table:
         return malformed(path, reason, lines[row])
 
     matrix = np.frombuffer(values).reshape(len(ids), len(channels))
-    return Table(columns, ids, np.frombuffer(times), matrix, None if columns.label is None else labels, error)
+    classes = None if columns.label is None else labels
+    return Table(columns, ids, np.frombuffer(times), matrix, classes, error, index)
 
 
 class Row(NamedTuple):

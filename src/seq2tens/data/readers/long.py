@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+import re
+import warnings
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,13 +18,18 @@ from seq2tens.data.readers._text import ReadError, malformed
 from seq2tens.data.sequences import Sequences
 
 NO_LABELS = "; `label=None` reads a table without labels"
+# What pandas calls the numbers of rows that it writes as a column: in `.csv`, read again, in `.parquet`, and
+# after `reset_index`.
+INDEX = re.compile(r"|Unnamed: \d+|__index_level_\d+__|index")
 
 
 @dataclass(frozen=True)
 class Columns:
     """Which column is what. `label=None`: no labels; `channels=None`: every column that is nothing else.
 
-    With `label_optional` a table without the column `label` is read as one without labels.
+    Numbers of rows, which pandas writes as a column, are no channel unless `channels` names them; `channels`
+    and `index_columns` of what is read tell which columns are which. With `label_optional` a table without
+    the column `label` is read as one without labels.
     """
 
     id: str = "id"
@@ -35,10 +42,11 @@ class Columns:
         """Every column that must be there."""
         return [self.id, self.time, *([] if self.label is None else [self.label]), *(self.channels or ())]
 
-    def among(self, found: Sequence[str], path: Path) -> Columns:
-        """The columns of a table that has these ones: `label` and `channels` as they are there."""
+    def among(self, found: Sequence[str], path: Path, index: Collection[str] = ()) -> Columns:
+        """The columns of a table that has these ones, `index` among them: `label` and `channels` as they are
+        there."""
         if self.label_optional and self.label not in found:
-            return replace(self, label=None, label_optional=False).among(found, path)
+            return replace(self, label=None, label_optional=False).among(found, path, index)
         for name in self.named():
             if name not in found:
                 hint = NO_LABELS if name == self.label else ""
@@ -46,10 +54,16 @@ class Columns:
         if len(set(found)) < len(found):
             twice = next(name for i, name in enumerate(found) if name in found[:i])
             raise malformed(path, f"must not name two columns alike, got `{twice}` twice")
-        channels = self.channels or tuple(name for name in found if name not in self.named())
+        taken = {*self.named(), *index}
+        channels = self.channels or tuple(name for name in found if name not in taken)
         if not channels:
             raise malformed(path, f"must have a column for a channel, found {', '.join(found)}")
         return replace(self, channels=channels)
+
+
+def index_columns(found: Sequence[str]) -> tuple[str, ...]:
+    """Those that hold the numbers of rows, by their names."""
+    return tuple(name for name in found if INDEX.fullmatch(name))
 
 
 @dataclass(frozen=True)
@@ -62,17 +76,25 @@ class Table:
     values: Float[np.ndarray, "rows channels"]
     labels: Sequence[Any] | None
     error: Callable[[int, str], ReadError]
+    index: tuple[str, ...] = ()
 
-    def gather(self) -> Labelled:
-        """Group the rows: sequences in the order in which ids first appear, steps in the order of time."""
+    def gather(self, asked: Columns) -> Labelled:
+        """Group the rows: sequences in the order in which ids first appear, steps in the order of time.
+
+        A channel that nobody asked for and that looks like a label is warned of.
+        """
         numbers: dict[Hashable, int] = {}
         codes = np.array([numbers.setdefault(key, len(numbers)) for key in self.ids], dtype=np.int64)
         order = np.lexsort((self.times, codes))
         offsets = _packed.offsets_of(np.bincount(codes, minlength=len(numbers)))
         sequences = Sequences(self.values[order], offsets, self.times[order])
-        return Labelled(
-            sequences, self._one_label_each(codes), np.array(list(numbers)), self.columns.channels
+        channels, index = (
+            self.columns.channels or (),
+            tuple(name for name in self.index if name not in self.columns.named()),
         )
+        if asked.channels is None:
+            _warn_of_labels(sequences, channels)
+        return Labelled(sequences, self._one_label_each(codes), np.array(list(numbers)), channels, index)
 
     def _one_label_each(self, codes: np.ndarray) -> np.ndarray | None:
         if self.labels is None:
@@ -86,3 +108,18 @@ class Table:
                     f"got {label!r} after {first[code]!r} for id {self.ids[row]!r}",
                 )
         return np.array(list(first.values()))
+
+
+def _warn_of_labels(sequences: Sequences, channels: tuple[str, ...]) -> None:
+    """A second target among the channels gives the answer away."""
+    longer = sequences[sequences.lengths > 1]  # of single steps nothing can be said
+    values = longer.values
+    first = np.repeat(values[longer.offsets[:-1]], longer.lengths, axis=0)
+    constant = ((values == first) | (np.isnan(values) & np.isnan(first))).all(axis=0)
+    varies = np.nanmax(values, axis=0, initial=-np.inf) > np.nanmin(values, axis=0, initial=np.inf)
+    for channel in np.flatnonzero(constant & varies):
+        warnings.warn(
+            f"column `{channels[channel]}` is read as a channel, but like a label it does not change within "
+            "any sequence; name the channels if it is none",
+            stacklevel=4,
+        )

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import zlib
 from pathlib import Path
-from typing import Any, BinaryIO
 
 import numpy as np
 
-from seq2tens.data._optional import optional
 from seq2tens.data.arrays import from_aeon
 from seq2tens.data.labelled import Labelled, Split
+from seq2tens.data.readers import _mat5
 from seq2tens.data.readers._text import malformed, naming
+from seq2tens.data.readers._zip import RATIO, SMALL
 
 FIELDS = ("train", "trainlabels", "test", "testlabels")
 
@@ -41,19 +41,13 @@ def _struct(path: Path) -> np.ndarray:
 
 
 def _contents(path: Path) -> dict[str, np.ndarray]:
-    io = optional("scipy.io", "reading .mat files")
-    with path.open("rb") as file:
-        return _load(io, file, path)
-
-
-def _load(io: Any, file: BinaryIO, path: Path) -> dict[str, np.ndarray]:
+    content = path.read_bytes()
     try:
-        contents: dict[str, Any] = io.loadmat(file)
-    except NotImplementedError as error:
+        return _mat5.parse(content, max(SMALL, RATIO * len(content)))
+    except _mat5.Hdf5Error as error:
         raise malformed(path, "is a MATLAB 7.3 file (HDF5), which is not read; save it with `-v7`") from error
-    except (ValueError, TypeError, OSError, zlib.error, io.matlab.MatReadError) as error:
+    except (ValueError, OverflowError, MemoryError, zlib.error) as error:
         raise malformed(path, f"must be a MATLAB 5–7 file: {error}") from error
-    return {name: array for name, array in contents.items() if isinstance(array, np.ndarray)}
 
 
 def _half(path: Path, struct: np.ndarray, name: str) -> Labelled:
@@ -74,6 +68,7 @@ def _half(path: Path, struct: np.ndarray, name: str) -> Labelled:
 def _labels(path: Path, struct: np.ndarray, name: str) -> np.ndarray:
     """MATLAB keeps whole numbers as floats; they come back as integers."""
     labels = np.asarray(struct[name].item()).ravel()
-    if labels.dtype.kind not in "fiub" or not np.array_equal(labels, np.floor(labels)):
+    whole = labels.dtype.kind in "fiub" and np.isfinite(labels).all() and (labels == np.floor(labels)).all()
+    if not whole:
         raise malformed(path, f"`{name}` must hold whole numbers, got {labels.dtype} {labels[:3]}")
     return labels.astype(np.int64)

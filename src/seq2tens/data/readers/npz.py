@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
 
 from seq2tens.data.labelled import Labelled, Split
 from seq2tens.data.readers._text import malformed, naming
+from seq2tens.data.readers._zip import read_arrays
 from seq2tens.data.sequences import Sequences
 
 KEYS = ("X", "offsets", "y", "classes", "n_train")
@@ -22,7 +21,7 @@ def read_npz(path: str | Path) -> Split:
     index into `classes`, and the first `n_train` series are the training set.
     """
     path = Path(path)
-    arrays = _arrays(path)
+    arrays = read_arrays(path, KEYS)
     with naming(path):
         both = Labelled(Sequences(arrays["X"], arrays["offsets"]), _names(path, arrays))
     n_train = arrays["n_train"]
@@ -31,25 +30,15 @@ def read_npz(path: str | Path) -> Split:
     return Split(both[: int(n_train)], both[int(n_train) :])
 
 
-def _arrays(path: Path) -> dict[str, np.ndarray]:
-    with path.open("rb") as file:
-        if not zipfile.is_zipfile(file):
-            raise malformed(path, "must be a zip of arrays as `numpy.savez` writes it")
-        file.seek(0)
-        try:
-            with np.load(file, allow_pickle=False) as archive:
-                arrays = {key: archive[key] for key in archive.files}
-        except (ValueError, zipfile.BadZipFile, zlib.error) as error:
-            raise malformed(path, f"must hold plain arrays only: {error}") from error
-    if not set(KEYS) <= set(arrays):
-        raise malformed(path, f"must hold the arrays {', '.join(KEYS)}, found {', '.join(arrays)}")
-    return arrays
-
-
 def _names(path: Path, arrays: dict[str, np.ndarray]) -> np.ndarray:
     codes, classes = arrays["y"], arrays["classes"]
     if codes.dtype.kind not in "iu":
         raise malformed(path, f"`y` must be integers, got dtype {codes.dtype}")
+    if classes.ndim != 1 or classes.dtype.kind not in "USiufb":
+        raise malformed(
+            path,
+            f"`classes` must be a list of names or numbers, got {classes.dtype} of shape {classes.shape}",
+        )
     outside = np.flatnonzero((codes < 0) | (codes >= len(classes)))
     if len(outside):
         i = outside[0]

@@ -11,7 +11,11 @@ from jaxtyping import Float
 from seq2tens.data._optional import optional
 from seq2tens.data.labelled import Labelled
 from seq2tens.data.readers._text import ReadError, malformed, naming
-from seq2tens.data.readers.long import Columns, Table
+from seq2tens.data.readers._zip import check_unpacked
+from seq2tens.data.readers.long import Columns, Table, index_columns
+
+# What pyarrow raises for broken bytes beside its own errors.
+BROKEN = (ArithmeticError, AttributeError, LookupError, MemoryError, OSError, TypeError, ValueError)
 
 
 def read_parquet(path: str | Path, columns: Columns | None = None) -> Labelled:
@@ -23,20 +27,30 @@ def read_parquet(path: str | Path, columns: Columns | None = None) -> Labelled:
     columns = columns or Columns()
     arrow = optional("pyarrow", "reading .parquet files")
     parquet = optional("pyarrow.parquet", "reading .parquet files")
-    try:
-        # Opened here, so that a missing file is Python's own error and nothing is taken for a URL.
-        with path.open("rb") as file:
-            table = parquet.read_table(file)
-    except arrow.ArrowException as error:
-        raise malformed(path, f"must be a Parquet file: {error}") from error
-    with naming(path):
-        return _table(table, columns, path).gather()
+    # Opened here, so that a missing file is Python's own error and nothing is taken for a URL.
+    with path.open("rb") as file:
+        try:
+            return _read(parquet.ParquetFile(file, page_checksum_verification=True), columns, path)
+        except ReadError:
+            raise
+        except (arrow.ArrowException, *BROKEN) as error:
+            raise malformed(path, f"must be a Parquet file: {error}") from error
 
 
-def _table(table: Any, columns: Columns, path: Path) -> Table:
-    columns = columns.among(table.column_names, path)
-    if table.num_rows == 0:
+def _read(file: Any, columns: Columns, path: Path) -> Labelled:
+    """Only the columns that are asked for are read."""
+    schema = file.schema_arrow
+    index = _index(schema)
+    found = columns.among(schema.names, path, index)
+    if (rows := file.metadata.num_rows) <= 0:
         raise malformed(path, "must have rows, got none")
+    check_unpacked(path, 8 * rows * len(found.named()), path.stat().st_size)
+    table = file.read(columns=found.named())
+    with naming(path):
+        return _table(table, found, path, index).gather(columns)
+
+
+def _table(table: Any, columns: Columns, path: Path, index: tuple[str, ...]) -> Table:
     values = np.column_stack([_numbers(table, name, path) for name in columns.channels or ()])
     labels = None if columns.label is None else _filled(table, columns.label, path)
 
@@ -47,7 +61,14 @@ def _table(table: Any, columns: Columns, path: Path) -> Table:
     missing = np.flatnonzero(np.isnan(times))
     if len(missing):
         raise error(int(missing[0]), f"column `{columns.time}` must be a number, got nothing")
-    return Table(columns, _filled(table, columns.id, path), times, values, labels, error)
+    return Table(columns, _filled(table, columns.id, path), times, values, labels, error, index)
+
+
+def _index(schema: Any) -> tuple[str, ...]:
+    """The columns that are an index by their name, or because pandas noted so in the file."""
+    noted = (schema.pandas_metadata or {}).get("index_columns", [])
+    named = [name for name in noted if name in schema.names]  # a range is noted, but has no column
+    return tuple(dict.fromkeys([*index_columns(schema.names), *named]))
 
 
 def _numbers(table: Any, name: str, path: Path) -> Float[np.ndarray, " rows"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,9 +24,10 @@ Draws = Float[np.ndarray, "draws steps channels"]
 class Imputer(SequenceInput, Storable, BaseCollectionTransformer):
     """Values in place of those that were not observed: one, several at random, or an interval.
 
-    Collections are arrays `(n, channels, time)`, lists of arrays `(channels, time)`, `data.Sequences`,
-    dictionaries of PyPOTS (`X` of shape `(n, time, channels)`) and aeon's others; NaN is what is missing.
-    The result is of the kind that was given, and what was observed stays as it is, to the last bit.
+    Collections are arrays `(n, channels, time)`, lists of arrays `(channels, time)`, lists of pandas frames
+    (rows are steps), `data.Sequences`, dictionaries of PyPOTS (`X` of shape `(n, time, channels)`) and frames
+    indexed by (instance, time); NaN is what is missing. The result is of the kind that was given, frames keep
+    their index and columns, and what was observed stays as it is, to the last bit.
 
     A channel of which training has seen nothing is filled with 0, if nothing better is said. After `fit`
     there are `scaler_`, with the mean and scale of each channel, and `n_channels_`.
@@ -131,7 +133,9 @@ class Imputer(SequenceInput, Storable, BaseCollectionTransformer):
         raise NotImplementedError
 
     def _preprocess_collection(self, X: Any, store_metadata: bool = True) -> Sequences:
-        return super()._preprocess_collection(read(X).sequences, store_metadata)
+        return super()._preprocess_collection(
+            read(X).sequences if isinstance(X, Mapping) else X, store_metadata
+        )
 
     def _check_shape(self, X: Sequences) -> None:
         """Times and static features are kept, and need not be those of training."""
@@ -143,6 +147,7 @@ class Imputer(SequenceInput, Storable, BaseCollectionTransformer):
     def _fitted_to(self, X: Any) -> Collection:
         self._check_is_fitted()
         given = read(X)
+        self._check_columns(X)
         self._check_shape(given.sequences)
         return given
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from aeon.utils.conversion import convert_collection
+import pandas as pd  # type: ignore[import-untyped]
 from jaxtyping import Float
 
 from seq2tens._checks import require
-from seq2tens.data import Sequences, from_pypots
-from seq2tens.estimators.inputs import as_sequences, collection_type
+from seq2tens.data import Sequences, from_pypots, to_aeon
+from seq2tens.estimators.inputs import as_sequences
 
 Values = Float[np.ndarray, "steps channels"]
 
@@ -30,8 +30,8 @@ class Collection(NamedTuple):
 
 
 def read(X: Any) -> Collection:
-    """An array `(n, channels, time)`, a list of arrays, `Sequences`, the dictionary of PyPOTS, or another of
-    aeon's collections."""
+    """An array `(n, channels, time)`, a list of arrays or of frames, a frame indexed by (instance, time),
+    `Sequences`, or the dictionary of PyPOTS."""
     if isinstance(X, Mapping):
         return _from_dictionary(X)
     sequences = as_sequences(X)
@@ -45,12 +45,12 @@ def read(X: Any) -> Collection:
                 filled[end - len(part) : end] for part, end in zip(X, ends.tolist(), strict=True)
             ],
         )
-    if isinstance(X, list) and isinstance(X[0], np.ndarray):
-        return Collection(sequences, lambda filled: _arrays(filled, X))
-    kind = collection_type(X)
-    return Collection(
-        sequences, lambda filled: convert_collection(_matrices(filled), kind), kind in ("numpy3D", "numpy2D")
-    )
+    if isinstance(X, list):
+        like = _frame if isinstance(X[0], pd.DataFrame) else _array
+        return Collection(sequences, lambda filled: [like(*pair) for pair in zip(filled, X, strict=True)])
+    if isinstance(X, pd.DataFrame):
+        return Collection(sequences, lambda filled: _frame(filled.values, X))
+    return Collection(sequences, lambda filled: np.reshape(to_aeon(filled), X.shape), stacks=True)
 
 
 def _from_dictionary(X: Mapping[str, Any]) -> Collection:
@@ -60,17 +60,16 @@ def _from_dictionary(X: Mapping[str, Any]) -> Collection:
     return Collection(sequences, lambda filled: {**X, "X": filled.values.reshape(shape).copy()})
 
 
-def _matrices(filled: Sequences) -> list[Float[np.ndarray, "channels time"]]:
-    return [np.ascontiguousarray(sequence.T) for sequence in filled]
+def _array(filled: Values, like: np.ndarray) -> np.ndarray:
+    """With the axes and, where it is one for fractions, the type of the one that was given."""
+    dtype = like.dtype if like.dtype.kind == "f" else filled.dtype
+    return np.ascontiguousarray(filled.T).reshape(like.shape).astype(dtype)
 
 
-def _arrays(filled: Sequences, like: list[np.ndarray]) -> list[np.ndarray]:
-    """Each with the axes and, where it is one for fractions, the type of the one that was given."""
-    return [
-        (matrix[0] if given.ndim == 1 else matrix).astype(_floating(given.dtype, matrix.dtype))
-        for matrix, given in zip(_matrices(filled), like, strict=True)
-    ]
-
-
-def _floating(given: np.dtype, otherwise: np.dtype) -> np.dtype:
-    return given if given.kind == "f" else otherwise
+def _frame(filled: Values, like: pd.DataFrame) -> pd.DataFrame:
+    """With the index, columns and types of the one that was given."""
+    frame = like.copy()
+    for position, dtype in enumerate(like.dtypes):
+        if dtype.kind == "f":  # others miss nothing
+            frame.isetitem(position, pd.array(filled[:, position], dtype=dtype))
+    return frame

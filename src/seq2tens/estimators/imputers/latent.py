@@ -106,6 +106,10 @@ class LatentImputer(Imputer):
 
     _tags: ClassVar[dict[str, Any]] = {"algorithm_type": "deeplearning"}
 
+    @property
+    def _channels_known(self) -> bool:
+        return self.image_shape is not None
+
     def _learn(self, X: Sequences) -> None:
         check.choice("scaling", self.scaling, ("channel", None))
         check.require(0 <= self.hide < 1, f"`hide` must lie in [0, 1), got {self.hide}")

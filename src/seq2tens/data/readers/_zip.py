@@ -1,0 +1,74 @@
+"""Arrays out of `.npz` files, which may hold anything: only those asked for, and none larger than it says."""
+
+from __future__ import annotations
+
+import io
+import warnings
+import zipfile
+from collections.abc import Sequence
+from math import prod
+from pathlib import Path
+
+import numpy as np
+
+from seq2tens.data.readers._text import ReadError, malformed
+
+# Real data shrinks by a factor of ten or so; a file that claims far more would only fill the memory.
+RATIO = 200
+SMALL = 2**26
+CHUNK = 2**20
+
+
+def read_arrays(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """The arrays of these names; all must be there."""
+    with path.open("rb") as file:
+        if not zipfile.is_zipfile(file):
+            raise malformed(path, "must be a zip of arrays as `numpy.savez` writes it")
+        try:
+            with zipfile.ZipFile(file) as archive:
+                return _members(path, archive, names)
+        except ReadError:
+            raise
+        except Exception as error:  # for broken bytes zipfile and numpy have a dozen kinds of errors
+            raise malformed(path, f"must hold plain arrays only: {error}") from error
+
+
+def check_unpacked(path: Path, size: int, packed: int) -> None:
+    """Refuse to make room for far more than so many packed bytes can hold."""
+    if size > max(SMALL, RATIO * packed):
+        raise malformed(path, f"must not claim more than {RATIO} times its size, got {size} bytes")
+
+
+def parse_npy(content: bytes) -> np.ndarray:
+    """The array of a `.npy` file, read-only; its header must say the size of what follows."""
+    file = io.BytesIO(content)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about headers of old Pythons
+        version = np.lib.format.read_magic(file)
+        read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        if version not in read:
+            raise ValueError(f"an array of version {version[0]}.{version[1]} of the format is not read")
+        shape, fortran, dtype = read[version](file)
+    if dtype.hasobject:
+        raise ValueError("Object arrays cannot be loaded when allow_pickle=False")
+    begin = file.tell()
+    if min(shape, default=0) < 0 or len(content) - begin != prod(shape) * dtype.itemsize:
+        raise ValueError(
+            f"an array of shape {shape} and type {dtype} must not have {len(content) - begin} bytes"
+        )
+    return np.frombuffer(content, dtype, offset=begin).reshape(shape, order="F" if fortran else "C")
+
+
+def _members(path: Path, archive: zipfile.ZipFile, names: Sequence[str]) -> dict[str, np.ndarray]:
+    found = [name.removesuffix(".npy") for name in archive.namelist()]
+    if not set(names) <= set(found):
+        raise malformed(path, f"must hold the arrays {', '.join(names)}, found {', '.join(found)}")
+    members = [archive.getinfo(f"{name}.npy") for name in names]
+    check_unpacked(path, sum(member.file_size for member in members), path.stat().st_size)
+    return {name: parse_npy(_content(archive, member)) for name, member in zip(names, members, strict=True)}
+
+
+def _content(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    """All bytes; they come in pieces, because in one go more than the member says may be unpacked."""
+    with archive.open(member) as file:
+        return b"".join(iter(lambda: file.read(CHUNK), b""))
