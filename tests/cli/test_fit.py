@@ -102,18 +102,19 @@ def test_a_saved_model_is_replaced_only_if_so_asked(train, tmp_path):
     out = tmp_path / "model"
     done("fit", train, "--out", out, *QUICK)
     before = (out / "model.json").read_bytes()
-    sentence = f"`--out` must be new, but {out} holds a model; `--overwrite` replaces it"
+    sentence = f"`--out` must be new, but {out} holds a model; `--force` replaces it"
     assert refused("fit", train, "--out", out, *QUICK) == sentence
-    assert refused("fit", "nothing.csv", "--out", out, "--overwrite").startswith("No such file")
-    assert refused("fit", train, "--out", out, "--overwrite", "--epochs", 0).startswith("`--epochs` must")
+    assert refused("fit", "nothing.csv", "--out", out, "--force").startswith("No such file")
+    assert refused("fit", train, "--out", out, "--force", "--epochs", 0).startswith("`--epochs` must")
     assert (out / "model.json").read_bytes() == before
-    done("fit", train, "--out", out, "--overwrite", "--seed", 1, *QUICK)
-    assert load(out).random_state == 1
+    for seed, option in ((1, "--force"), (2, "--overwrite")):  # the second is its older name
+        done("fit", train, "--out", out, option, "--seed", seed, *QUICK)
+        assert load(out).random_state == seed
     other = tmp_path / "papers"
     other.mkdir()
     (other / "thesis.txt").write_text("precious")
     sentence = f"`--out` must be new, empty or a saved model, but {other} holds other files"
-    assert refused("fit", train, "--out", other, "--overwrite", *QUICK) == sentence
+    assert refused("fit", train, "--out", other, "--force", *QUICK) == sentence
     assert (other / "thesis.txt").exists()
 
 

@@ -276,6 +276,41 @@ def test_to_stdout_nothing_is_written_twice(model, rows, tmp_path):
     assert first + streamed(model, rows, "--state", tmp_path / "state") == streamed(model, rows)
 
 
+def test_an_old_file_is_replaced_only_if_so_asked(model, rows, tmp_path):
+    out, state = tmp_path / "out.csv", tmp_path / "state"
+    out.write_text("precious")
+    told, _ = stopped(model, rows, "--out", out, "--state", state)
+    assert told == f"`--out` must be new, but {out} is there already; `--force` replaces it"
+    assert out.read_text() == "precious"
+    streamed(model, rows, "--out", out, "--force")
+    assert out.read_text() == streamed(model, rows) == streamed(model, rows, "--out", "-")
+    assert stopped(model, rows, "--out", tmp_path / "out.jsonl")[0].startswith("`--out` must end in .csv, ")
+
+
+def test_a_pipe_is_written_to_whatever_the_state_has_seen(model, rows, tmp_path):
+    out, state = tmp_path / "pipe", tmp_path / "state"
+    os.mkfifo(out)
+    header, *lines = rows.splitlines(keepends=True)
+    reader = subprocess.Popen(["cat", out], stdout=subprocess.PIPE)
+    with out.open("wb"):  # the reader stays as long as there is a writer
+        for count in (7, len(lines)):
+            streamed(model, header + "".join(lines[:count]), "--out", out, "--state", state)
+    assert reader.communicate(timeout=60)[0].decode() == streamed(model, rows)
+    assert out.is_fifo()
+
+
+def test_killed_before_its_first_save_the_same_command_begins_again(model, rows, tmp_path):
+    out, state = tmp_path / "out.csv", tmp_path / "state"
+    with begin(model, "--state", state, "--out", out) as process:
+        process.stdin.write(rows.encode())
+        process.stdin.flush()
+        while not (out.exists() and out.stat().st_size > 200):
+            time.sleep(0.02)
+        process.kill()
+    streamed(model, rows, "--out", out, "--state", state)
+    assert out.read_text() == streamed(model, rows)
+
+
 def test_a_state_that_does_not_fit(model, unnamed, rows, tmp_path):
     out, state = tmp_path / "out.csv", tmp_path / "state"
     options = ["--out", out, "--state", state]
@@ -283,7 +318,7 @@ def test_a_state_that_does_not_fit(model, unnamed, rows, tmp_path):
     lines = rows.splitlines(keepends=True)
     for text, changed, message in [
         (rows, ["--every", 2], f"`--every` must be 1 as in {state}, got 2"),
-        (rows, ["--format", "jsonl"], f"`--format` must be csv as in {state}, got jsonl"),
+        (rows, ["--format", "jsonl", "--out", "-"], f"`--format` must be csv as in {state}, got jsonl"),
         (rows, ["--length", 99], "`--state` must come from a stream with length=99, got none"),
         ("".join(lines[:3]), [], "the input must begin with the"),
     ]:

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-import typer
-
+from seq2tens.cli._files import Output
 from seq2tens.cli._rows import Row, RowError
 from seq2tens.cli._shell import UserError, refusing
 
@@ -26,11 +25,12 @@ class Refused(RowError):
 
 
 class Sink:
-    """Where predictions go: stdout, or a file that is cut back to what a state knows of."""
+    """Where predictions go: stdout, a pipe, or a file that is cut back to what a state knows of."""
 
-    def __init__(self, path: Path | None, written: int) -> None:
-        self.path, self.written = path, written
-        self.file: BinaryIO = typer.get_binary_stream("stdout") if path is None else _opened(path, written)
+    def __init__(self, out: Output, written: int) -> None:
+        self.out, self.written, self.regular = out, written, out.regular
+        with refusing(OSError):
+            self.file = _reopened(out.path, written) if self.regular and written else out.open()
 
     def write(self, line: str) -> None:
         """Write a line at once."""
@@ -39,28 +39,25 @@ class Sink:
 
     def close(self) -> None:
         """Close a file."""
-        if self.path is not None:
+        if self.file is not self.out.stdout:
             self.file.close()
 
     def sync(self) -> None:
         """Force a file to disk, before a state says that it is there."""
-        if self.path is not None:
+        if self.regular:
             os.fsync(self.file.fileno())
 
 
-def _opened(path: Path, written: int) -> BinaryIO:
-    with refusing(OSError):
-        if written == 0:
-            return path.open("wb")
-        size = path.stat().st_size if path.exists() else 0
-        if size < written:
-            raise UserError(
-                f"`--out` must hold the {written} bytes that were written before, got {size} in {path}"
-            )
-        file = path.open("r+b")
-        file.truncate(written)
-        file.seek(written)
-        return file
+def _reopened(path: Path, written: int) -> BinaryIO:
+    size = path.stat().st_size if path.exists() else 0
+    if size < written:
+        raise UserError(
+            f"`--out` must hold the {written} bytes that were written before, got {size} in {path}"
+        )
+    file = path.open("r+b")
+    file.truncate(written)
+    file.seek(written)
+    return file
 
 
 @dataclass
@@ -77,10 +74,11 @@ class Session:
     since: int = 1  # number of the first of these
     sink: Sink = field(init=False)
 
-    def begin(self, out: Path | None) -> None:
+    def begin(self, out: Output) -> None:
         """Open the output, at the place where a saved state has left it if there is one."""
         if self.path is None or not self.path.exists():
             self.sink = Sink(out, 0)
+            self.save()  # so that the same command knows what it has written, whenever it is killed
             return
         from seq2tens.nn.streaming import trees
 

@@ -6,7 +6,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 import typer
@@ -53,7 +53,8 @@ class Shell(TyperGroup):
         return code
 
     def _exit_code(self, *args: Any, **options: Any) -> int:
-        with warnings.catch_warnings():
+        # A verb whose result goes to stdout sends everything else to stderr; stdout is given back here.
+        with warnings.catch_warnings(), redirect_stdout(sys.stdout):
             warnings.showwarning = lambda message, *_, **__: note(f"warning: {message}")
             try:
                 return int(super().main(*args, **options) or 0)

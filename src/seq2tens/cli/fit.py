@@ -91,7 +91,9 @@ Progress = Annotated[
     str,
     typer.Option("--progress", metavar="auto|bar|lines|silent", help="What to show meanwhile, on stderr."),
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the model that --out holds.")]
+Force = Annotated[
+    bool, typer.Option("--force", "--overwrite", help="Replace the model in --out, and the picture.")
+]
 
 
 def fit(
@@ -111,7 +113,7 @@ def fit(
     checkpoint: Checkpoint = None,
     curves: Curves = None,
     progress: Progress = "auto",
-    overwrite: Overwrite = False,
+    force: Force = False,
     split: _data.SplitOption = None,
     id_column: _data.IdOption = None,
     time_column: _data.TimeOption = None,
@@ -131,9 +133,9 @@ def fit(
       seq2tens fit train.ts --model ls2t --set width=32 --set order=3 --out model
       seq2tens fit train.npz --recipe paper --checkpoint running --out model
     """
-    _models.check_new(out, overwrite)
-    _models.check_folder(checkpoint, "--checkpoint")
-    curves = _files.picture(curves, "--curves")
+    _models.check_new(out, force=force)
+    _files.check_folder(checkpoint, "--checkpoint")
+    picture = _files.picture(curves, "--curves", force=force)
     options = {
         "recipe": recipe,
         "epochs": epochs,
@@ -152,7 +154,7 @@ def fit(
     train = _data.load(data, reading, "train", reading.columns())
     _train(classifier, train, data, _models.option_names(classifier, options), checkpoint)
     _save(classifier, out, reading.columns(), train.channels)
-    _draw(getattr(classifier, "history_", []), curves)
+    _draw(getattr(classifier, "history_", []), picture)
 
 
 def _train(
@@ -178,14 +180,14 @@ def _save(classifier: Any, out: Path, columns: Columns, channels: tuple[str, ...
     typer.echo(f"saved {out}")
 
 
-def _draw(history: list[dict[str, float]], path: Path | None) -> None:
-    if path is None:
+def _draw(history: list[dict[str, float]], picture: _files.Output | None) -> None:
+    if picture is None:
         return
     from seq2tens import plots
 
-    with refusing(OSError):
-        plots.save(plots.learning_curves(history), path)
-    typer.echo(f"saved {path}")
+    with picture.replacing() as file:
+        plots.save(plots.learning_curves(history), file)
+    picture.tell()
 
 
 @contextmanager
