@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from seq2tens.cli import _data, _files, _models
-from seq2tens.cli._shell import INTERRUPTED, UserError, note, refusing
+from seq2tens.cli._shell import UserError, refusing
+from seq2tens.cli._stopping import trainable
 
 if TYPE_CHECKING:  # importing them takes seconds
     from seq2tens.data import Columns, Labelled
@@ -123,7 +123,8 @@ def fit(
     """Train a classifier on DATA and save it.
 
     Sequences may have unequal lengths and missing values. Data with two halves is trained on its training
-    half. Ctrl-C stops; with --checkpoint the same command goes on later, to the same result.
+    half. Ctrl-C or SIGTERM stops; with --checkpoint the same command goes on later, after the last whole
+    epoch and to the same result.
 
     Examples:
 
@@ -167,7 +168,8 @@ def _train(
         raise UserError(f"{data} must have at least two classes, got only {classes[0]!r}")
     typer.echo(f"training on {_data.described(train)}, {len(classes)} classes")
     begin = time.perf_counter()
-    with _resumable(checkpoint), refusing(NonFiniteLoss, OSError, **names):
+    going_on = partial(_prospect, checkpoint)
+    with trainable(classifier, going_on), refusing(NonFiniteLoss, OSError, **names):
         classifier.fit(train.sequences, train.labels)
     typer.echo(f"trained in {time.perf_counter() - begin:.1f} s")
 
@@ -188,16 +190,6 @@ def _draw(history: list[dict[str, float]], picture: _files.Output | None) -> Non
     with picture.replacing() as file:
         plots.save(plots.learning_curves(history), file)
     picture.tell()
-
-
-@contextmanager
-def _resumable(checkpoint: Path | None) -> Iterator[None]:
-    """Say what becomes of the work after Ctrl-C."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        note(f"interrupted; {_prospect(checkpoint)}")
-        raise typer.Exit(INTERRUPTED) from None
 
 
 def _prospect(checkpoint: Path | None) -> str:

@@ -12,6 +12,7 @@ import typer
 
 from seq2tens.cli import _data, _files, _models
 from seq2tens.cli._shell import UserError, refusing
+from seq2tens.cli._stopping import trainable
 from seq2tens.cli.fit import BatchSize, Device, Progress, Seed, Settings
 
 if TYPE_CHECKING:  # importing them takes seconds
@@ -146,7 +147,10 @@ def _train(imputer: Any, train: Labelled, names: dict[str, str]) -> None:
     missing = int(np.isnan(values).sum())
     typer.echo(f"training on {_data.described(train)}, {missing} of {values.size} values missing")
     begin = time.perf_counter()
-    with refusing(NonFiniteLoss, OSError, ImportError, **names):
+    with (
+        trainable(imputer, lambda: "nothing is written"),
+        refusing(NonFiniteLoss, OSError, ImportError, **names),
+    ):
         imputer.fit(train.sequences)
     typer.echo(f"trained in {time.perf_counter() - begin:.1f} s")
 
