@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import sys
 import warnings
@@ -46,6 +47,9 @@ class Shell(TyperGroup):
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run a verb; standing alone, the process ends with its exit code."""
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")  # what a terminal cannot show becomes a question mark
         alone = options.pop("standalone_mode", True)
         code = self._exit_code(*args, **options, standalone_mode=False)
         if alone:

@@ -65,7 +65,7 @@ class NetworkClassifier(SequenceClassifier):
             weights with the lowest loss on it are kept, and early stopping looks at it, if the recipe stops
             early.
         checkpoint: a folder; a fit that was killed goes on when called again with the same arguments.
-        progress: `"silent"`, `"auto"`, `"bar"` or `"lines"`.
+        progress: `"silent"` or False, `"auto"` or True, `"bar"` or `"lines"`.
         random_state: an integer, a numpy `RandomState` or None.
         device: name of a Fabric accelerator; `"auto"` takes the fastest there is.
         devices: processes on each machine, one device each, that train together, started by `torchrun`.

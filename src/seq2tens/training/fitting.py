@@ -69,7 +69,7 @@ def fit(
             `batch_size` would, but for dropout, which they draw each for itself.
         callbacks: told of every epoch.
         checkpoint: folder, or `Checkpoints` for other than the default intervals.
-        progress: `"auto"`, `"bar"`, `"lines"` or `"silent"`.
+        progress: `"auto"` or True, `"bar"`, `"lines"`, `"silent"` or False.
     """
     _check_arguments(loss, recipe, seed, validation, metrics or {})
     fabric = fabric or _one_device()

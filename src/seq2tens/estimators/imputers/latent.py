@@ -76,7 +76,7 @@ class LatentImputer(Imputer):
         learning_rate: the highest in a cycle.
         n_draws: draws that an interval is made of; they are the same at every call.
         checkpoint: a folder; a fit that was killed goes on when called again with the same arguments.
-        progress: `"silent"`, `"auto"`, `"bar"` or `"lines"`.
+        progress: `"silent"` or False, `"auto"` or True, `"bar"` or `"lines"`.
         random_state: an integer, a numpy `RandomState` or None.
         device: name of a Fabric accelerator; `"auto"` takes the fastest there is.
 
