@@ -72,6 +72,7 @@ class Session:
     id: str | None = None
     pending: list[Row] = field(default_factory=list)  # since the last prediction
     since: int = 1  # number of the first of these
+    skipped: int = 0  # rows of this run that could not be used
     sink: Sink = field(init=False)
 
     def begin(self, out: Output) -> None:
@@ -115,13 +116,24 @@ class Session:
 
     def take(self, row: Row) -> None:
         """Feed a row, and write a prediction if it is time for one."""
+        if row.id == self.id:
+            self._feed(row)
+            return
+        before = self.stream.state(), self.id, self.pending
+        self.stream.reset()
+        self.id, self.pending = row.id, []
+        try:
+            self._feed(row)
+        except Refused:  # a row that is not used begins no sequence
+            state, self.id, self.pending = before
+            self.stream.restore(state)
+            raise
+
+    def _feed(self, row: Row) -> None:
         import numpy as np
 
         from seq2tens._checks import ArgumentError
 
-        if row.id != self.id:
-            self.stream.reset()
-            self.id, self.pending = row.id, []
         rows = [*self.pending, row]
         since = self.since if self.pending else self.rows + 1
         if len(rows) < self.every:

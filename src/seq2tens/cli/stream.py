@@ -124,6 +124,9 @@ def _run(
     except (Stopped, UserError):  # after any other error, what was fed and what was written may differ
         session.save()
         raise
+    finally:
+        if session.skipped:
+            note(f"{session.skipped} of {session.rows} rows skipped")
     session.save()
 
 
@@ -135,6 +138,7 @@ def _take(session: Session, parse: Parse, line: str, skip: bool) -> None:
             raise UserError(f"row {session.rows + 1}: {error}") from error
         if isinstance(error, Refused):
             session.pending = []
+        session.skipped += 1
         note(f"row {session.rows + 1} skipped: {error}")
 
 
