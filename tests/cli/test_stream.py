@@ -363,6 +363,7 @@ def test_a_pipe_is_written_to_whatever_the_state_has_seen(model, rows, tmp_path)
     assert out.is_fifo()
 
 
+@pytest.mark.slow
 def test_killed_before_its_first_save_the_same_command_begins_again(model, rows, tmp_path):
     out, state = tmp_path / "out.csv", tmp_path / "state"
     with begin(model, "--state", state, "--out", out) as process:
