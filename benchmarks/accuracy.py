@@ -107,6 +107,8 @@ def measure(dataset: str, model: str, seed: int) -> Row:
     estimator = MODELS[model](seed)
     begin = time.perf_counter()
     estimator.fit(series, train.labels)
+    if getattr(estimator, "interrupted_", False):  # what was trained in part is no result
+        raise KeyboardInterrupt
     middle = time.perf_counter()
     predicted = estimator.predict(unseen)
     end = time.perf_counter()

@@ -150,6 +150,8 @@ def measure(
     imputer = kind(**settings)
     begin = time.perf_counter()
     imputer.fit(train)
+    if getattr(imputer, "interrupted_", False):  # what was trained in part is no result
+        raise KeyboardInterrupt
     middle = time.perf_counter()
     filled = imputer.transform(given)
     end = time.perf_counter()

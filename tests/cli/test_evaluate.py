@@ -57,10 +57,9 @@ def test_numbers_as_classes_are_the_same_in_every_format(tmp_path):
     done("fit", tmp_path / "x.parquet", "--out", tmp_path / "m", *quick)
     lines = [",".join(columns), *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True))]
     (tmp_path / "x.csv").write_text("\n".join(lines))
-    outputs = [
-        done("evaluate", tmp_path / "m", tmp_path / name, "--json", tmp_path / "e.json").splitlines()[:9]
-        for name in ("x.parquet", "x.csv")
-    ]
+    command = ["evaluate", tmp_path / "m"]
+    options = ["--json", tmp_path / "e.json", "--force"]
+    outputs = [done(*command, tmp_path / name, *options).splitlines()[:9] for name in ("x.parquet", "x.csv")]
     assert outputs[0] == outputs[1]
     assert [row["label"] for row in json.loads((tmp_path / "e.json").read_text())["classes"]] == [4, 7]
 

@@ -29,7 +29,8 @@ def test_the_other_class(model, train, tmp_path):
     out = tmp_path / "why"
     outputs = []
     for target in ("slow", "fast, waves"):
-        lines = done("explain", model, train, "--id", "s1", "--out", out, "--target", target).splitlines()
+        command = ["explain", model, train, "--id", "s1", "--out", out, "--force", "--target", target]
+        lines = done(*command).splitlines()
         assert lines[0] == f"class      {target}"
         outputs.append(float(lines[1].split()[1]))
     assert outputs[0] == -outputs[1]

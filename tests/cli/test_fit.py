@@ -2,7 +2,6 @@
 
 import json
 import signal
-import time
 
 import numpy as np
 import pytest
@@ -102,18 +101,19 @@ def test_a_saved_model_is_replaced_only_if_so_asked(train, tmp_path):
     out = tmp_path / "model"
     done("fit", train, "--out", out, *QUICK)
     before = (out / "model.json").read_bytes()
-    sentence = f"`--out` must be new, but {out} holds a model; `--overwrite` replaces it"
+    sentence = f"`--out` must be new, but {out} holds a model; `--force` replaces it"
     assert refused("fit", train, "--out", out, *QUICK) == sentence
-    assert refused("fit", "nothing.csv", "--out", out, "--overwrite").startswith("No such file")
-    assert refused("fit", train, "--out", out, "--overwrite", "--epochs", 0).startswith("`--epochs` must")
+    assert refused("fit", "nothing.csv", "--out", out, "--force").startswith("No such file")
+    assert refused("fit", train, "--out", out, "--force", "--epochs", 0).startswith("`--epochs` must")
     assert (out / "model.json").read_bytes() == before
-    done("fit", train, "--out", out, "--overwrite", "--seed", 1, *QUICK)
-    assert load(out).random_state == 1
+    for seed, option in ((1, "--force"), (2, "--overwrite")):  # the second is its older name
+        done("fit", train, "--out", out, option, "--seed", seed, *QUICK)
+        assert load(out).random_state == seed
     other = tmp_path / "papers"
     other.mkdir()
     (other / "thesis.txt").write_text("precious")
     sentence = f"`--out` must be new, empty or a saved model, but {other} holds other files"
-    assert refused("fit", train, "--out", other, "--overwrite", *QUICK) == sentence
+    assert refused("fit", train, "--out", other, "--force", *QUICK) == sentence
     assert (other / "thesis.txt").exists()
 
 
@@ -206,45 +206,51 @@ def test_a_checkpoint_of_another_run(train, tmp_path):
     assert one["digest"] == other["digest"]
 
 
-def interrupt(process, when):
-    """Press Ctrl-C once the condition holds; what the process then says."""
-    deadline = time.monotonic() + 120
-    while not when() and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+def interrupt(process, number=signal.SIGINT):
+    """Send a signal as soon as an epoch is told of; the exit code, and what the process says last."""
+    assert process.stderr.readline().startswith("epoch ")
+    process.send_signal(number)
     _, stderr = process.communicate(timeout=60)
     return process.returncode, stderr.splitlines()[-1]
 
 
+SMALL = ["--set", "width=4", "--set", "fcn_width=4", "--set", "depth=1", "--progress", "lines"]
+
+
 @pytest.mark.slow
-def test_ctrl_c_says_how_to_go_on(tmp_path):
-    """Stopped after its first checkpoint, a fit goes on and ends with the weights of one that was not."""
-    data = table(tmp_path / "x.csv", n=40)
-    state = tmp_path / "state"
-    sizes = ["--set", "width=4", "--set", "fcn_width=4", "--set", "depth=1", "--progress", "silent"]
-    endless = ["fit", data, "--out", tmp_path / "m", "--epochs", 10**6, *sizes]
-
-    code, sentence = interrupt(start(*endless, "--checkpoint", state), lambda: any(state.glob("epoch-*")))
-    assert code == 130
-    newest = max(int(path.stem.removeprefix("epoch-")) for path in state.glob("epoch-*"))
-    assert sentence == (
-        f"seq2tens: interrupted; the same command goes on after epoch {newest}, which is saved in {state}"
-    )
-    assert not (tmp_path / "m").exists()
-
-    again = start(*endless, "--checkpoint", state)
-    code, sentence = interrupt(again, lambda: len(list(state.glob("epoch-*"))) > 1)
-    assert code == 130
-    assert int(sentence.split("after epoch ")[1].split(",")[0]) > newest
+def test_a_signal_saves_and_the_same_command_goes_on_to_the_same_model(tmp_path):
+    data, state = table(tmp_path / "x.csv", n=40), tmp_path / "state"
+    command = ["fit", data, "--epochs", 400, "--validation-fraction", 0.25, *SMALL]
+    done_epochs = 0
+    for number, expected in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+        process = start(*command, "--out", tmp_path / "cut", "--checkpoint", state)
+        code, sentence = interrupt(process, number)
+        assert code == expected
+        newest = max(int(path.stem.removeprefix("epoch-")) for path in state.glob("epoch-*"))
+        assert sentence == (
+            f"seq2tens: interrupted; the same command goes on after epoch {newest}, which is saved in {state}"
+        )
+        assert done_epochs < newest < 400
+        done_epochs = newest
+        assert not (tmp_path / "cut").exists()
+    silent = ["--progress", "silent"]
+    done(*command, *silent, "--out", tmp_path / "cut", "--checkpoint", state)
+    done(*command, *silent, "--out", tmp_path / "whole")
+    cut, whole = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("cut", "whole"))
+    assert cut == whole
 
 
 @pytest.mark.slow
 def test_ctrl_c_without_anything_saved(tmp_path):
     data = table(tmp_path / "x.csv", n=40)
-    process = start("fit", data, "--out", tmp_path / "m", "--epochs", 10**6, "--progress", "lines")
-    first = process.stderr.readline()
-    code, sentence = interrupt(process, lambda: first.startswith("epoch 1/"))
-    assert code == 130
-    assert sentence == (
-        "seq2tens: interrupted; nothing is saved (with `--checkpoint DIR` a fit can be resumed)"
+    endless = ["--epochs", 10**6, "--progress", "lines"]
+    assert interrupt(start("fit", data, "--out", tmp_path / "m", *endless)) == (
+        130,
+        "seq2tens: interrupted; nothing is saved (with `--checkpoint DIR` a fit can be resumed)",
     )
+    assert not (tmp_path / "m").exists()
+    assert interrupt(start("impute", data, "--out", tmp_path / "f.csv", *endless), signal.SIGTERM) == (
+        143,
+        "seq2tens: interrupted; nothing is written",
+    )
+    assert not (tmp_path / "f.csv").exists()

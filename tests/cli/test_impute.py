@@ -99,7 +99,7 @@ def test_columns_keep_the_names_they_have(data, tmp_path):
     done("impute", tmp_path / "x.csv", "--model", "mean", "--out", tmp_path / "filled.csv", *names)
     assert rows(tmp_path / "filled.csv")[0] == ["who", "when", "x", "y", "class"]
     (tmp_path / "y.csv").write_text("id,time,x\na,0,1\na,1,\n")
-    done("impute", tmp_path / "y.csv", "--model", "mean", "--out", tmp_path / "filled.csv")
+    done("impute", tmp_path / "y.csv", "--model", "mean", "--out", tmp_path / "filled.csv", "--force")
     assert rows(tmp_path / "filled.csv") == [["id", "time", "x"], ["a", "0.0", "1.0"], ["a", "1.0", "1.0"]]
 
 
@@ -117,7 +117,7 @@ def test_refusals_leave_an_old_table_alone(data, tmp_path):
     out.write_text("old")
 
     def sentence(*arguments, file=data):
-        told = refused("impute", file, "--out", out, *arguments)
+        told = refused("impute", file, "--out", out, "--force", *arguments)
         assert out.read_text() == "old"
         assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
         return told

@@ -60,8 +60,8 @@ def test_parquet_is_as_good_as_csv(model, tmp_path):
     nulls = arrow.ConvertOptions(null_values=["", "NA"])
     parquet.write_table(arrow.read_csv(path, convert_options=nulls), tmp_path / "x.parquet")
     for suffix in ("csv", "parquet"):
-        done("predict", model, tmp_path / f"x.{suffix}", "--out", tmp_path / f"{suffix}.txt")
-    assert (tmp_path / "csv.txt").read_bytes() == (tmp_path / "parquet.txt").read_bytes()
+        done("predict", model, tmp_path / f"x.{suffix}", "--out", tmp_path / f"from_{suffix}.csv")
+    assert (tmp_path / "from_csv.csv").read_bytes() == (tmp_path / "from_parquet.csv").read_bytes()
 
 
 def test_times_that_the_model_does_not_know(tmp_path):
@@ -82,7 +82,7 @@ def test_refusals_leave_old_predictions_alone(model, tmp_path):
     out.write_text("old")
 
     def sentence(*arguments):
-        told = refused("predict", *arguments, "--out", out)
+        told = refused("predict", *arguments, "--out", out, "--force")
         assert out.read_text() == "old"
         assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
         return told

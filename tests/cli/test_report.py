@@ -20,7 +20,7 @@ def results(tmp_path):
 def test_a_page_is_what_the_library_makes(results, tmp_path):
     out = tmp_path / "report.html"
     out.write_text("old")
-    shown = done("report", results / "tsc.csv", "--out", out)
+    shown = done("report", results / "tsc.csv", "--out", out, "--force")
     assert shown == f"saved {out}\n"
     sources = report.read(results / "tsc.csv")
     command = f"seq2tens report {results / 'tsc.csv'} --out {out}"
@@ -97,7 +97,7 @@ def test_tables_that_are_broken_leave_an_old_report_alone(results, tmp_path):
         whole[:-30]: f"{table}, line 7: must have 17 cells like the header, got ",
     }.items():
         table.write_text(text)
-        assert refused("report", table, "--out", out).startswith(message)
+        assert refused("report", table, "--out", out, "--force").startswith(message)
         assert out.read_text() == "old"
     table.write_bytes(b"\xff\xfe\x00")
-    assert "codec" in refused("report", table, "--out", out)
+    assert "codec" in refused("report", table, "--out", out, "--force")

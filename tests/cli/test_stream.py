@@ -168,8 +168,9 @@ def test_a_malformed_row_is_skipped_or_ends_the_run(model, rows, line):
     text = "\n".join([header, first, second, line, *rest])
     result = run(model, text, "--on-error", "skip")
     assert result.exit_code == 0
-    (note,) = result.stderr.splitlines()
+    note, total = result.stderr.splitlines()
     assert note.startswith(f"seq2tens: row 3 skipped: {BROKEN[line]}")
+    assert total == f"seq2tens: 1 of {len(rows.splitlines())} rows skipped"
     found = parsed(result.stdout)
     assert [row["row"] for row in found[:4]] == ["1", "2", "4", "5"]
     assert probabilities(found) == probabilities(parsed(streamed(model, rows)))
@@ -186,6 +187,13 @@ BROKEN_JSON = {
     '{"time": null, "x": 2, "y": 3}': "`time` must not be missing",
     '{"time": 1, "x": "2", "y": 3}': "`x` must be a number or null, got '2'",
     '{"time": 1, "x": Infinity, "y": 3}': "`x` must be a number or null, got inf",
+    '{"time": 1, "x": ' + "9" * 400 + ', "y": 3}': "`x` must be a number or null, got 99999",
+    '{"time": -' + "9" * 400 + ', "x": 1, "y": 3}': "`time` must be a number or null, got -9999",
+    '{"time": 1, "x": ' + "9" * 5000 + ', "y": 3}': "must be JSON, got",
+    "[" * 10**5 + "]" * 10**5: "must be JSON, got '[[[[[[",
+    '{"a":' * 10**5 + "1" + "}" * 10**5: "must be JSON, got",
+    '{"id": [[]], "time": 1, "x": 2, "y": 3}': "`id` must be a text or a number, got [[]]",
+    '{"time": 1, "' + "n" * 10**5 + '": 2}': "must have `x` (null where missing), got time, nnn",
 }
 
 
@@ -193,13 +201,69 @@ BROKEN_JSON = {
 def test_malformed_json(model, line):
     sentence, _ = stopped(model, line + "\n", "--format", "jsonl")
     assert sentence.startswith(f"row 1: {BROKEN_JSON[line]}")
+    assert len(sentence) < 200
+
+
+def malformed(rng, valid):
+    """A line that is most likely no row: a mutation of one that is, or one of many kinds of nonsense."""
+    kinds = [
+        lambda: bytes(rng.integers(0, 256, rng.integers(0, 40)).astype(np.uint8)),
+        lambda: valid[: rng.integers(len(valid))],
+        lambda: valid.replace(b"1", b"9" * int(rng.integers(300, 6000))),
+        lambda: valid.replace(b"0", rng.choice([b"1e999", b"-1e300", b"NaN", b"true", b'"\\ud800"', b"{}"])),
+        lambda: b"[" * int(rng.integers(900, 5000)),
+        lambda: valid.replace(b"0", b"[" * (n := int(rng.integers(1, 3000))) + b"]" * n, 1),
+        lambda: valid + bytes(rng.integers(0, 256, 3).astype(np.uint8)),
+        lambda: bytes(byte ^ (rng.random() < 0.05) * int(rng.integers(256)) for byte in valid),
+        lambda: b"x" * int(rng.integers(10**5, 2 * 10**5)),
+    ]
+    return kinds[rng.integers(len(kinds))]().replace(b"\n", b" ").replace(b"\r", b" ")
+
+
+@pytest.mark.parametrize("format", ["csv", "jsonl"])
+def test_hundreds_of_malformed_lines_are_as_if_absent(model, rows, tmp_path, format):
+    rng = np.random.default_rng(0)
+    good = rows.splitlines()[1:]
+    if format == "jsonl":
+        good = as_json(rows, lambda row, v: {"id": row["id"], "time": float(row["time"]), **v}).splitlines()
+    head = b"id,time,x,y\n" if format == "csv" else b""
+    lines = []
+    for row in good:
+        lines += [malformed(rng, row.encode()) for _ in range(12)] + [row.encode()]
+    options = ["--format", format, "--on-error", "skip"]
+    result = run(model, head + b"\n".join(lines), *options, "--state", tmp_path / "state")
+    assert result.exit_code == 0
+    *notes, total = result.stderr.splitlines()
+    skipped = {int(note.split()[2]) for note in notes}
+    assert all(note.split()[3] == "skipped:" for note in notes)
+    assert total == f"seq2tens: {len(skipped)} of {len(lines)} rows skipped"
+    assert 200 < len(skipped) == len(notes) < len(lines)
+    kept = [line for number, line in enumerate(lines, start=1) if number not in skipped]
+    again = streamed(model, head + b"\n".join(kept), "--format", format)
+    assert len(answers(again, format)) == len(kept)
+    assert answers(result.stdout, format) == answers(again, format)
+    assert run(model, head + b"\n".join(lines), *options, "--state", tmp_path / "state").output == ""
+
+
+def answers(text, format):
+    """Predictions without the numbers of their rows."""
+    found = parsed(text) if format == "csv" else [json.loads(line) for line in text.splitlines()]
+    return [{name: value for name, value in row.items() if name != "row"} for row in found]
+
+
+def test_a_refused_row_does_not_begin_a_sequence(model, rows):
+    header, first, second, *rest = rows.splitlines()
+    text = "\n".join([header, first, second, "other,1,1e300,1e300", *rest])
+    result = run(model, text, "--on-error", "skip")
+    assert "row 3 skipped: `rows` must have values of the size of those in training" in result.stderr
+    assert answers(result.stdout, "csv") == answers(streamed(model, rows), "csv")
 
 
 def test_rows_refused_together(model, rows):
     header, *lines = rows.splitlines()
     text = "\n".join([header, "a,5,1,2", "a,4,1,2", "a,6,1,2", "a,7,1,2", "a,bad", *lines])
     result = run(model, text, "--every", 2, "--on-error", "skip")
-    first, second = result.stderr.splitlines()
+    first, second, _ = result.stderr.splitlines()
     assert "row 2 skipped: `times` must not decrease, got 4.0 after 5.0 at index 1 (in rows since 1)" in first
     assert "row 5 skipped" in second
     assert [row["row"] for row in parsed(result.stdout)][:1] == ["4"]
@@ -276,6 +340,42 @@ def test_to_stdout_nothing_is_written_twice(model, rows, tmp_path):
     assert first + streamed(model, rows, "--state", tmp_path / "state") == streamed(model, rows)
 
 
+def test_an_old_file_is_replaced_only_if_so_asked(model, rows, tmp_path):
+    out, state = tmp_path / "out.csv", tmp_path / "state"
+    out.write_text("precious")
+    told, _ = stopped(model, rows, "--out", out, "--state", state)
+    assert told == f"`--out` must be new, but {out} is there already; `--force` replaces it"
+    assert out.read_text() == "precious"
+    streamed(model, rows, "--out", out, "--force")
+    assert out.read_text() == streamed(model, rows) == streamed(model, rows, "--out", "-")
+    assert stopped(model, rows, "--out", tmp_path / "out.jsonl")[0].startswith("`--out` must end in .csv, ")
+
+
+def test_a_pipe_is_written_to_whatever_the_state_has_seen(model, rows, tmp_path):
+    out, state = tmp_path / "pipe", tmp_path / "state"
+    os.mkfifo(out)
+    header, *lines = rows.splitlines(keepends=True)
+    reader = subprocess.Popen(["cat", out], stdout=subprocess.PIPE)
+    with out.open("wb"):  # the reader stays as long as there is a writer
+        for count in (7, len(lines)):
+            streamed(model, header + "".join(lines[:count]), "--out", out, "--state", state)
+    assert reader.communicate(timeout=60)[0].decode() == streamed(model, rows)
+    assert out.is_fifo()
+
+
+@pytest.mark.slow
+def test_killed_before_its_first_save_the_same_command_begins_again(model, rows, tmp_path):
+    out, state = tmp_path / "out.csv", tmp_path / "state"
+    with begin(model, "--state", state, "--out", out) as process:
+        process.stdin.write(rows.encode())
+        process.stdin.flush()
+        while not (out.exists() and out.stat().st_size > 200):
+            time.sleep(0.02)
+        process.kill()
+    streamed(model, rows, "--out", out, "--state", state)
+    assert out.read_text() == streamed(model, rows)
+
+
 def test_a_state_that_does_not_fit(model, unnamed, rows, tmp_path):
     out, state = tmp_path / "out.csv", tmp_path / "state"
     options = ["--out", out, "--state", state]
@@ -283,7 +383,7 @@ def test_a_state_that_does_not_fit(model, unnamed, rows, tmp_path):
     lines = rows.splitlines(keepends=True)
     for text, changed, message in [
         (rows, ["--every", 2], f"`--every` must be 1 as in {state}, got 2"),
-        (rows, ["--format", "jsonl"], f"`--format` must be csv as in {state}, got jsonl"),
+        (rows, ["--format", "jsonl", "--out", "-"], f"`--format` must be csv as in {state}, got jsonl"),
         (rows, ["--length", 99], "`--state` must come from a stream with length=99, got none"),
         ("".join(lines[:3]), [], "the input must begin with the"),
     ]:

@@ -13,6 +13,7 @@ from seq2tens.data import load_dataset
 from seq2tens.estimators import FCNLS2TClassifier, ResNetClassifier
 from seq2tens.experiments import MODELS, Cell, published, tsc
 from seq2tens.training import fast_recipe, paper_recipe
+from seq2tens.training.state import State
 
 TRAINED = [name for name, model in MODELS.items() if model.trained]
 QUICK = ["random-ls2t", "dtw", "muse", "multirocket-hydra", "arkernel", "smts", "lps", "mvarf"]
@@ -93,6 +94,21 @@ def test_a_network_is_measured_with_its_epochs_and_parameters(tmp_path):
     assert row.accuracy == round(direct.score(test.sequences, test.labels), 6)
     assert row.epochs == fast_recipe(12).epochs
     assert row.parameters == sum(p.numel() for p in direct.network_.parameters())
+
+
+@pytest.mark.filterwarnings("ignore:`fit` was interrupted")
+def test_an_interrupted_network_is_no_result(tmp_path, monkeypatch):
+    archive(tmp_path)
+    note = State.note
+
+    def interrupting(state, row, recipe):
+        note(state, row, recipe)
+        if state.epoch == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(State, "note", interrupting)
+    with pytest.raises(KeyboardInterrupt):
+        tsc.measure(Cell("tsc", "ECG", "ls2t64-3", 1, "fast"), 1, data=str(tmp_path))
 
 
 def test_series_are_padded_for_models_that_need_it(tmp_path):

@@ -19,7 +19,7 @@ from experiments.toy import archive, environment, is_running, random_cell, wait_
 from seq2tens.data import load_dataset
 from seq2tens.experiments import MODELS, Cell, append, provenance, read, run
 from seq2tens.experiments.processes import Outcome, Processes
-from seq2tens.experiments.progress import Bar, make_progress
+from seq2tens.experiments.progress import Bar, Lines, Progress, make_progress
 from seq2tens.experiments.runner import cores, prepare
 
 
@@ -189,9 +189,15 @@ def test_progress(style):
     assert "Wafer random-ls2t (seed 0): left to another run (3 of 3)\n" in shown
 
 
-def test_a_terminal_gets_a_bar_and_a_pipe_lines():
-    assert isinstance(make_progress("auto", 3, Console(force_terminal=True)), Bar)
-    assert not isinstance(make_progress("auto", 3, Console(force_terminal=False)), Bar)
+@pytest.mark.parametrize("style", ["auto", True])
+def test_a_terminal_gets_a_bar_and_a_pipe_lines(style):
+    assert isinstance(make_progress(style, 3, Console(force_terminal=True)), Bar)
+    assert type(make_progress(style, 3, Console(force_terminal=False))) is Lines
+
+
+@pytest.mark.parametrize("style", ["silent", False])
+def test_nothing_is_shown_if_so_asked(style):
+    assert type(make_progress(style, 3, Console(force_terminal=True))) is Progress
 
 
 def git(folder, *arguments):

@@ -55,11 +55,11 @@ def recipe(**changes):
     return Recipe(**{"epochs": 4, "batch_size": 8, "learning_rate": 1e-2} | changes)
 
 
-def train(how, *, seed=0, model=None, **options):
+def train(how, *, seed=0, model=None, source=None, **options):
     """The trained model and the result, on the order task."""
     model = make_model() if model is None else model
     loss = CrossEntropy.of(how, forward, order_task().labels)
-    result = fit(model, loss, order_task(), recipe=how, seed=seed, **(QUIET | options))
+    result = fit(model, loss, source or order_task(), recipe=how, seed=seed, **(QUIET | options))
     return model, result
 
 

@@ -68,12 +68,13 @@ def test_callbacks_are_closed_after_an_error():
     assert closed == [True]
 
 
-def test_silent_is_silent(capfd):
-    train(recipe(), progress="silent")
+@pytest.mark.parametrize("style", ["silent", False])
+def test_silent_is_silent(style, capfd):
+    train(recipe(), progress=style)
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("style", ["auto", "lines"])
+@pytest.mark.parametrize("style", ["auto", True, "lines"])
 def test_plain_lines_where_there_is_no_terminal(style, capsys):
     train(recipe(), progress=style, **VALIDATION)
     out, err = capsys.readouterr()
@@ -88,10 +89,11 @@ def test_plain_lines_where_there_is_no_terminal(style, capsys):
     assert lines[1].endswith("at most 0:00:00 left")
 
 
-def test_a_bar_in_a_terminal():
+@pytest.mark.parametrize("style", ["auto", True, "bar"])
+def test_a_bar_in_a_terminal(style):
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=120)
-    bar = make_progress("auto", epochs=2, batches=5, console=console)
+    bar = make_progress(style, epochs=2, batches=5, console=console)
     bar.start([])
     for epoch in (1, 2):
         bar.advance(5)

@@ -1,9 +1,19 @@
 import pytest
 import torch
 
-from seq2tens.training import Callback, Checkpoints, Cosine, NonFiniteLoss, OneCycle, Plateau, fit
+from seq2tens.training import (
+    Callback,
+    Checkpoints,
+    Cosine,
+    Interrupted,
+    NonFiniteLoss,
+    OneCycle,
+    Plateau,
+    TensorSource,
+    fit,
+)
 from seq2tens.training.checkpoint import Saved, decode, encode
-from training.problems import Script, Scripted, accuracy, order_task, recipe, same_weights, train
+from training.problems import Script, Scripted, accuracy, make_model, order_task, recipe, same_weights, train
 
 RECIPES = {
     "plateau": recipe(schedule=Plateau(patience=1), patience=3),
@@ -14,15 +24,35 @@ RECIPES = {
 VALIDATION = {"validation": order_task(20, seed=1), "metrics": {"accuracy": accuracy}}
 
 
-class Stop(Callback):
-    """Ends the run in an epoch, as a crash would: that epoch is not saved."""
+class Crash(Exception):
+    pass
 
-    def __init__(self, at):
-        self.at = at
+
+class Stop(Callback):
+    """Ends the run in an epoch: by a crash, which does not save that epoch, or by Ctrl-C, which does."""
+
+    def __init__(self, at, kind=Crash):
+        self.at, self.kind = at, kind
 
     def epoch(self, row, model):
         if row["epoch"] == self.at:
+            raise self.kind
+
+
+class Impatient(TensorSource):
+    """Ctrl-C in the middle of an epoch, when so many batches were given."""
+
+    def batch(self, rows):
+        self.left -= 1
+        if self.left < 0:
             raise KeyboardInterrupt
+        return super().batch(rows)
+
+
+def impatient(batches, **options):
+    source = order_task(**options)
+    source.__class__, source.left = Impatient, batches
+    return source
 
 
 def every_epoch(folder):
@@ -38,12 +68,71 @@ def test_stopped_in_every_epoch_ends_the_same(name, tmp_path):
     how = RECIPES[name]
     expected, whole = train(how, **VALIDATION)
     for at in range(1, how.epochs + 1):
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(Crash):
             train(how, checkpoint=every_epoch(tmp_path), callbacks=[Stop(at)], **VALIDATION)
     model, result = train(how, checkpoint=every_epoch(tmp_path), **VALIDATION)
     assert same_weights(model, expected)
     assert without_time(result) == without_time(whole)
     assert (result.best_epoch, result.stopped) == (whole.best_epoch, whole.stopped)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("batches", [6, 8, 17])  # of six to an epoch
+def test_interrupted_at_any_moment_it_is_saved_and_goes_on_to_the_same(name, batches, tmp_path):
+    how, rarely = RECIPES[name], Checkpoints(tmp_path, seconds=1e6)
+    expected, whole = train(how, **VALIDATION)
+    with pytest.raises(Interrupted):
+        train(how, source=impatient(batches), checkpoint=rarely, **VALIDATION)
+    (saved,) = tmp_path.iterdir()
+    assert saved.name == f"epoch-00000{batches // 6}.safetensors"
+    model, result = train(how, checkpoint=rarely, **VALIDATION)
+    assert same_weights(model, expected)
+    assert without_time(result) == without_time(whole)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_interrupted_a_model_is_that_of_a_run_which_ends_there(name):
+    kept = []
+
+    class Keep(Callback):
+        def epoch(self, row, model):
+            kept.append({k: v.clone() for k, v in model.state_dict().items()})
+
+    how, model = RECIPES[name], make_model()
+    with pytest.raises(Interrupted) as caught:
+        train(how, model=model, callbacks=[Keep(), Stop(3, KeyboardInterrupt)], **VALIDATION)
+    result = caught.value.result
+    assert (result.stopped, result.epochs) == ("interrupted", 3)
+    assert not model.training
+    if how.average is None:
+        expected = kept[result.best_epoch - 1 if how.keep_best else 2]
+        assert all(torch.equal(value, expected[key]) for key, value in model.state_dict().items())
+
+
+def test_within_an_epoch_an_average_does_not_stay_in_the_place_of_the_weights():
+    how, at_epoch, within = RECIPES["cosine, average"], make_model(), make_model()
+    with pytest.raises(Interrupted):
+        train(how, model=at_epoch, callbacks=[Stop(2, KeyboardInterrupt)], **VALIDATION)
+    with pytest.raises(Interrupted):  # in the third validation, when they have changed places
+        train(how, model=within, validation=impatient(2, n=20, seed=1), metrics=VALIDATION["metrics"])
+    assert same_weights(at_epoch, within)
+
+
+def test_before_the_end_of_an_epoch_nothing_is_kept(tmp_path):
+    with pytest.raises(KeyboardInterrupt) as caught:
+        train(recipe(), source=impatient(5), checkpoint=tmp_path)
+    assert not isinstance(caught.value, Interrupted)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_interrupted_in_the_first_epoch_after_going_on(tmp_path):
+    expected, _ = train(recipe())
+    with pytest.raises(Interrupted):
+        train(recipe(), checkpoint=tmp_path, callbacks=[Stop(2, KeyboardInterrupt)])
+    with pytest.raises(Interrupted) as caught:
+        train(recipe(), source=impatient(3), checkpoint=tmp_path)
+    assert caught.value.result.epochs == 2
+    assert same_weights(train(recipe(), checkpoint=tmp_path)[0], expected)
 
 
 def test_a_finished_run_is_not_trained_again(tmp_path):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seq2tens.cli import _data
+from seq2tens.cli import _data, _files
 from seq2tens.cli._shell import UserError, refusing
 
 if TYPE_CHECKING:  # importing them takes seconds
@@ -104,26 +104,20 @@ def probabilities(classifier: Any, sequences: Sequences) -> np.ndarray:
         return classifier.predict_proba(sequences)
 
 
-def check_new(folder: Path, overwrite: bool) -> None:
+def check_new(folder: Path, *, force: bool) -> None:
     """Refuse a folder that is there already or cannot be made, before hours of training."""
+    _files.check_folder(folder, "--out")
     with refusing(OSError):
         folder.parent.mkdir(parents=True, exist_ok=True)
     if not os.access(folder.parent, os.W_OK):
         raise UserError(f"`--out` must lie in a folder that can be written to, got {folder}")
     if not folder.exists():
         return
-    check_folder(folder, "--out")
     saved = (folder / "model.json").exists()
-    if saved and not overwrite:
-        raise UserError(f"`--out` must be new, but {folder} holds a model; `--overwrite` replaces it")
+    if saved and not force:
+        raise UserError(f"`--out` must be new, but {folder} holds a model; `--force` replaces it")
     if not saved and any(folder.iterdir()):
         raise UserError(f"`--out` must be new, empty or a saved model, but {folder} holds other files")
-
-
-def check_folder(folder: Path | None, option: str) -> None:
-    """Refuse a file where a folder is asked for."""
-    if folder is not None and folder.is_file():
-        raise UserError(f"`{option}` must be a folder, got the file {folder}")
 
 
 def _parsed(settings: Sequence[str], defaults: dict[str, Any]) -> dict[str, Any]:

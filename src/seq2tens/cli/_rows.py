@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import json
 import math
+import reprlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from seq2tens.cli._shell import UserError
@@ -74,8 +76,8 @@ def json_parser(fields: Fields) -> Parse:
     def parse(line: str) -> Row:
         try:
             data = json.loads(line)
-        except ValueError as error:
-            raise RowError(f"must be JSON, got {line.strip()[:40]!r} ({error})") from None
+        except (ValueError, RecursionError) as error:  # the latter for lists in lists in lists
+            raise RowError(f"must be JSON, got {line.strip()[:40]!r} ({error!s:.80})") from None
         if isinstance(data, list):
             if fields.timed:
                 raise RowError(f"must be an object with a `{fields.time}`, which the model needs, got a list")
@@ -87,8 +89,7 @@ def json_parser(fields: Fields) -> Parse:
             if fields.timed
             else None
         )
-        key = data.get(fields.id)
-        return Row(None if key is None else str(key), time, _named_values(data, fields))
+        return Row(_json_id(data.get(fields.id), fields.id), time, _named_values(data, fields))
 
     return parse
 
@@ -120,7 +121,7 @@ def _number(cell: str, name: str) -> float:
     try:
         return number(cell) if cell and not cell.isspace() else math.nan
     except ValueError:
-        raise RowError(f"column `{name}` must be a number, got {cell!r}") from None
+        raise RowError(f"column `{name}` must be a number, got {cell!r:.60}") from None
 
 
 def _known(value: float, name: str) -> float:
@@ -137,19 +138,31 @@ def _named_values(data: dict[str, Any], fields: Fields) -> list[float]:
 
 def _values(data: Any, n_channels: int) -> list[float]:
     if not isinstance(data, list) or len(data) != n_channels:
-        raise RowError(f"must have a list of {n_channels} values, got {data!r:.60}")
+        raise RowError(f"must have a list of {n_channels} values, got {reprlib.repr(data)}")
     return [_json_number(value, f"value {i}") for i, value in enumerate(data)]
 
 
 def _entry(data: dict[str, Any], name: str) -> Any:
     if name not in data:
-        raise RowError(f"must have `{name}` (null where missing), got {', '.join(data) or 'nothing'}")
+        found = ", ".join(data) or "nothing"
+        raise RowError(f"must have `{name}` (null where missing), got {found:.60}")
     return data[name]
 
 
 def _json_number(value: Any, name: str) -> float:
     if value is None:
         return math.nan
-    if isinstance(value, bool) or not isinstance(value, int | float) or math.isinf(value):
-        raise RowError(f"`{name}` must be a number or null, got {value!r:.60}")
-    return float(value)
+    number = math.inf
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        with suppress(OverflowError):  # an integer may have hundreds of digits
+            number = float(value)
+    if math.isinf(number):
+        # The plain representation of deeply nested lists would be another error.
+        raise RowError(f"`{name}` must be a number or null, got {reprlib.repr(value)}")
+    return number
+
+
+def _json_id(value: Any, name: str) -> str | None:
+    if value is not None and not isinstance(value, str | int | float):
+        raise RowError(f"`{name}` must be a text or a number, got {reprlib.repr(value)}")
+    return None if value is None else str(value)

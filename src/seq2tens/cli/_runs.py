@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seq2tens.cli import _models
+from seq2tens.cli import _files
 from seq2tens.cli._shell import INTERRUPTED, UserError, note, refusing
 
 if TYPE_CHECKING:  # importing them takes seconds
@@ -86,9 +86,7 @@ def list_cells(cells: Sequence[AnyCell], out: Path, experiment: Experiment) -> N
 
 def check_places(out: Path, scratch: Path | None) -> None:
     """Refuse folders that cannot be made, before hours of computing."""
-    if out.is_dir():
-        raise UserError(f"`--out` must be a file, got the folder {out}")
-    _models.check_folder(scratch, "--scratch")
+    _files.check_folder(scratch, "--scratch")
     for folder, option in ((out.parent, "--out"), (scratch, "--scratch")):
         if folder is None:
             continue
@@ -96,6 +94,7 @@ def check_places(out: Path, scratch: Path | None) -> None:
             folder.mkdir(parents=True, exist_ok=True)
         if not os.access(folder, os.W_OK):
             raise UserError(f"`{option}` must lie in a folder that can be written to, got {folder}")
+    _files.kept(out, "--out", (".csv",))
 
 
 def runner(ray: str | None, workers: int | None, threads: int | None) -> Callable[..., Summary]:

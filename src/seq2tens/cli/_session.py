@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-import typer
-
+from seq2tens.cli._files import Output
 from seq2tens.cli._rows import Row, RowError
 from seq2tens.cli._shell import UserError, refusing
 
@@ -26,11 +25,12 @@ class Refused(RowError):
 
 
 class Sink:
-    """Where predictions go: stdout, or a file that is cut back to what a state knows of."""
+    """Where predictions go: stdout, a pipe, or a file that is cut back to what a state knows of."""
 
-    def __init__(self, path: Path | None, written: int) -> None:
-        self.path, self.written = path, written
-        self.file: BinaryIO = typer.get_binary_stream("stdout") if path is None else _opened(path, written)
+    def __init__(self, out: Output, written: int) -> None:
+        self.out, self.written, self.regular = out, written, out.regular
+        with refusing(OSError):
+            self.file = _reopened(out.path, written) if self.regular and written else out.open()
 
     def write(self, line: str) -> None:
         """Write a line at once."""
@@ -39,28 +39,25 @@ class Sink:
 
     def close(self) -> None:
         """Close a file."""
-        if self.path is not None:
+        if self.file is not self.out.stdout:
             self.file.close()
 
     def sync(self) -> None:
         """Force a file to disk, before a state says that it is there."""
-        if self.path is not None:
+        if self.regular:
             os.fsync(self.file.fileno())
 
 
-def _opened(path: Path, written: int) -> BinaryIO:
-    with refusing(OSError):
-        if written == 0:
-            return path.open("wb")
-        size = path.stat().st_size if path.exists() else 0
-        if size < written:
-            raise UserError(
-                f"`--out` must hold the {written} bytes that were written before, got {size} in {path}"
-            )
-        file = path.open("r+b")
-        file.truncate(written)
-        file.seek(written)
-        return file
+def _reopened(path: Path, written: int) -> BinaryIO:
+    size = path.stat().st_size if path.exists() else 0
+    if size < written:
+        raise UserError(
+            f"`--out` must hold the {written} bytes that were written before, got {size} in {path}"
+        )
+    file = path.open("r+b")
+    file.truncate(written)
+    file.seek(written)
+    return file
 
 
 @dataclass
@@ -75,12 +72,14 @@ class Session:
     id: str | None = None
     pending: list[Row] = field(default_factory=list)  # since the last prediction
     since: int = 1  # number of the first of these
+    skipped: int = 0  # rows of this run that could not be used
     sink: Sink = field(init=False)
 
-    def begin(self, out: Path | None) -> None:
+    def begin(self, out: Output) -> None:
         """Open the output, at the place where a saved state has left it if there is one."""
         if self.path is None or not self.path.exists():
             self.sink = Sink(out, 0)
+            self.save()  # so that the same command knows what it has written, whenever it is killed
             return
         from seq2tens.nn.streaming import trees
 
@@ -117,13 +116,24 @@ class Session:
 
     def take(self, row: Row) -> None:
         """Feed a row, and write a prediction if it is time for one."""
+        if row.id == self.id:
+            self._feed(row)
+            return
+        before = self.stream.state(), self.id, self.pending
+        self.stream.reset()
+        self.id, self.pending = row.id, []
+        try:
+            self._feed(row)
+        except Refused:  # a row that is not used begins no sequence
+            state, self.id, self.pending = before
+            self.stream.restore(state)
+            raise
+
+    def _feed(self, row: Row) -> None:
         import numpy as np
 
         from seq2tens._checks import ArgumentError
 
-        if row.id != self.id:
-            self.stream.reset()
-            self.id, self.pending = row.id, []
         rows = [*self.pending, row]
         since = self.since if self.pending else self.rows + 1
         if len(rows) < self.every:

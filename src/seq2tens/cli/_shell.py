@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import re
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 import typer
@@ -46,6 +47,9 @@ class Shell(TyperGroup):
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run a verb; standing alone, the process ends with its exit code."""
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")  # what a terminal cannot show becomes a question mark
         alone = options.pop("standalone_mode", True)
         code = self._exit_code(*args, **options, standalone_mode=False)
         if alone:
@@ -53,7 +57,8 @@ class Shell(TyperGroup):
         return code
 
     def _exit_code(self, *args: Any, **options: Any) -> int:
-        with warnings.catch_warnings():
+        # A verb whose result goes to stdout sends everything else to stderr; stdout is given back here.
+        with warnings.catch_warnings(), redirect_stdout(sys.stdout):
             warnings.showwarning = lambda message, *_, **__: note(f"warning: {message}")
             try:
                 return int(super().main(*args, **options) or 0)

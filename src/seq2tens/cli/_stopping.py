@@ -1,14 +1,20 @@
-"""Signals that end a verb between two rows, never within one."""
+"""Signals that end a verb: between two rows, never within one, or in training, where the work is kept."""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import BinaryIO
+from typing import Any, BinaryIO, NoReturn
+
+import typer
+
+from seq2tens.cli._shell import note
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
+Handler = Callable[[int, FrameType | None], None]
 
 
 class Stopped(Exception):
@@ -50,9 +56,41 @@ class Stoppable:
 def stoppable() -> Iterator[Stoppable]:
     """Hear the signals as long as this lasts."""
     listener = Stoppable()
-    before = {number: signal.signal(number, listener.note) for number in SIGNALS}
-    try:
+    with _handled(listener.note):
         yield listener
-    finally:
-        for number, handler in before.items():
+
+
+@contextmanager
+def trainable(estimator: Any, prospect: Callable[[], str]) -> Iterator[None]:
+    """Train inside: a signal interrupts, `prospect` says what becomes of the work, and the verb ends."""
+    from seq2tens.estimators.interruption import InterruptedFitWarning
+
+    heard = [signal.SIGINT]
+
+    def interrupt(number: int, frame: FrameType | None) -> NoReturn:
+        heard.append(signal.Signals(number))
+        raise KeyboardInterrupt
+
+    try:
+        with _handled(interrupt), warnings.catch_warnings():
+            warnings.simplefilter("ignore", InterruptedFitWarning)
+            yield
+            if getattr(estimator, "interrupted_", False):
+                raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        note(f"interrupted; {prospect()}")
+        raise typer.Exit(128 + heard[-1]) from None
+
+
+@contextmanager
+def _handled(handler: Handler) -> Iterator[None]:
+    """Let a function hear the signals, but for those that are ignored, as in the background of a shell."""
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    heard = [number for number in SIGNALS if before[number] is not signal.SIG_IGN]
+    try:
+        for number in heard:
             signal.signal(number, handler)
+        yield
+    finally:
+        for number in heard:
+            signal.signal(number, before[number])

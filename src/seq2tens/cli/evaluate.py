@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from seq2tens.cli import _data, _files, _models
-from seq2tens.cli._shell import UserError, refusing
+from seq2tens.cli._shell import UserError
 
 if TYPE_CHECKING:  # importing them takes seconds
     import numpy as np
@@ -21,7 +21,8 @@ Confusion = Annotated[
     typer.Option("--confusion", metavar="FILE", help="Draw the confusion matrix (.png, .svg, .pdf)."),
 ]
 Json = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help="Write the numbers for other programs.")
+    Path | None,
+    typer.Option("--json", metavar="FILE", help="Write the numbers for other programs (.json; - is stdout)."),
 ]
 
 
@@ -30,6 +31,7 @@ def evaluate(
     data: _data.DataArgument,
     confusion: Confusion = None,
     json_file: Json = None,
+    force: _files.Force = False,
     split: _data.SplitOption = None,
     id_column: _data.IdOption = None,
     time_column: _data.TimeOption = None,
@@ -49,38 +51,37 @@ def evaluate(
       seq2tens evaluate model test.csv
       seq2tens evaluate model JapaneseVowels --confusion confusion.png --json scores.json
     """
-    confusion = _files.picture(confusion, "--confusion")
-    if json_file is not None:
-        _files.writable(json_file, "--json")
+    picture = _files.picture(confusion, "--confusion", force=force)
+    numbers = None if json_file is None else _files.output(json_file, "--json", (".json",), force=force)
     reading = _data.Reading(split, id_column, time_column, label_column, channel_columns)
     classifier, found = _models.load_with_data(folder, data, reading, label_optional=False)
     _data.classes_of(found, data)
     labels = _as_classes(found.labels, classifier.classes_, data)
     chances = _models.probabilities(classifier, found.sequences)
-    _report(labels, chances, classifier.classes_, confusion, json_file)
+    _report(labels, chances, classifier.classes_, picture, numbers)
 
 
 def _report(
     labels: list[Any],
     chances: np.ndarray,
     classes: np.ndarray,
-    confusion: Path | None,
-    json_file: Path | None,
+    picture: _files.Output | None,
+    numbers: _files.Output | None,
 ) -> None:
     from seq2tens.estimators.evaluation import evaluate as compare
 
     evaluation = compare(labels, chances, classes)
     _print(evaluation)
-    if json_file is not None:
-        _files.write_text(json_file, json.dumps(evaluation.to_dict(), indent=2, ensure_ascii=False) + "\n")
-        typer.echo(f"saved {json_file}")
-    if confusion is not None:
+    if numbers is not None:
+        numbers.write_text(json.dumps(evaluation.to_dict(), indent=2, ensure_ascii=False) + "\n")
+        numbers.tell()
+    if picture is not None:
         from seq2tens import plots
 
         names = [row.label for row in evaluation.classes]
-        with refusing(OSError):
-            plots.save(plots.confusion_matrix(labels, classes[chances.argmax(axis=1)], names), confusion)
-        typer.echo(f"saved {confusion}")
+        with picture.replacing() as file:
+            plots.save(plots.confusion_matrix(labels, classes[chances.argmax(axis=1)], names), file)
+        picture.tell()
 
 
 def _as_classes(labels: np.ndarray | None, classes: np.ndarray, data: str) -> list[Any]:

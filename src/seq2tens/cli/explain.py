@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seq2tens.cli import _data, _models
+from seq2tens.cli import _data, _files, _models
 from seq2tens.cli._shell import UserError, refusing
 
 if TYPE_CHECKING:  # importing them takes seconds
@@ -30,6 +30,7 @@ Target = Annotated[
     ),
 ]
 Unit = Annotated[str, typer.Option("--unit", metavar="TEXT", help="What the axis of time is called.")]
+FILES = ("explanation.csv", "explanation.png")
 # Lines of each list that is printed.
 SHOWN = 5
 
@@ -41,6 +42,7 @@ def explain(
     out: Out,
     target: Target = None,
     unit: Unit = "time",
+    force: _files.Force = False,
     split: _data.SplitOption = None,
     id_column: _data.IdOption = None,
     time_column: _data.TimeOption = None,
@@ -59,7 +61,8 @@ def explain(
     \b
       seq2tens explain model stays.csv --id 132539 --out why --unit hours
     """
-    _models.check_folder(out, "--out")
+    _files.check_folder(out, "--out")
+    _files.check_new([out / name for name in FILES], "--out", force=force)
     reading = _data.Reading(split, id_column, time_column, label_column, channel_columns)
     classifier, found = _models.load_with_data(folder, data, reading, label_optional=True)
     chosen = found[_row(found, key, data)]
@@ -72,10 +75,11 @@ def explain(
             target=_class(target, classifier.classes_.tolist()),
             names=found.channels,
         )
-    with refusing(OSError):
-        out.mkdir(parents=True, exist_ok=True)
-        explanation.to_csv(out / "explanation.csv")
-        explanation.plot(out / "explanation.png", unit=unit)
+    table, picture = _files.outputs(out, FILES, "--out", force=force)
+    with table.replacing() as file:
+        explanation.to_csv(file)
+    with picture.replacing() as file:
+        explanation.plot(file, unit=unit)
     _print(explanation)
     typer.echo(f"saved explanation.csv and explanation.png in {out}")
 

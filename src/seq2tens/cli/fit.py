@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from seq2tens.cli import _data, _files, _models
-from seq2tens.cli._shell import INTERRUPTED, UserError, note, refusing
+from seq2tens.cli._shell import UserError, refusing
+from seq2tens.cli._stopping import trainable
 
 if TYPE_CHECKING:  # importing them takes seconds
     from seq2tens.data import Columns, Labelled
@@ -91,7 +91,9 @@ Progress = Annotated[
     str,
     typer.Option("--progress", metavar="auto|bar|lines|silent", help="What to show meanwhile, on stderr."),
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the model that --out holds.")]
+Force = Annotated[
+    bool, typer.Option("--force", "--overwrite", help="Replace the model in --out, and the picture.")
+]
 
 
 def fit(
@@ -111,7 +113,7 @@ def fit(
     checkpoint: Checkpoint = None,
     curves: Curves = None,
     progress: Progress = "auto",
-    overwrite: Overwrite = False,
+    force: Force = False,
     split: _data.SplitOption = None,
     id_column: _data.IdOption = None,
     time_column: _data.TimeOption = None,
@@ -121,7 +123,8 @@ def fit(
     """Train a classifier on DATA and save it.
 
     Sequences may have unequal lengths and missing values. Data with two halves is trained on its training
-    half. Ctrl-C stops; with --checkpoint the same command goes on later, to the same result.
+    half. Ctrl-C or SIGTERM stops; with --checkpoint the same command goes on later, after the last whole
+    epoch and to the same result.
 
     Examples:
 
@@ -131,9 +134,9 @@ def fit(
       seq2tens fit train.ts --model ls2t --set width=32 --set order=3 --out model
       seq2tens fit train.npz --recipe paper --checkpoint running --out model
     """
-    _models.check_new(out, overwrite)
-    _models.check_folder(checkpoint, "--checkpoint")
-    curves = _files.picture(curves, "--curves")
+    _models.check_new(out, force=force)
+    _files.check_folder(checkpoint, "--checkpoint")
+    picture = _files.picture(curves, "--curves", force=force)
     options = {
         "recipe": recipe,
         "epochs": epochs,
@@ -152,7 +155,7 @@ def fit(
     train = _data.load(data, reading, "train", reading.columns())
     _train(classifier, train, data, _models.option_names(classifier, options), checkpoint)
     _save(classifier, out, reading.columns(), train.channels)
-    _draw(getattr(classifier, "history_", []), curves)
+    _draw(getattr(classifier, "history_", []), picture)
 
 
 def _train(
@@ -165,7 +168,8 @@ def _train(
         raise UserError(f"{data} must have at least two classes, got only {classes[0]!r}")
     typer.echo(f"training on {_data.described(train)}, {len(classes)} classes")
     begin = time.perf_counter()
-    with _resumable(checkpoint), refusing(NonFiniteLoss, OSError, **names):
+    going_on = partial(_prospect, checkpoint)
+    with trainable(classifier, going_on), refusing(NonFiniteLoss, OSError, **names):
         classifier.fit(train.sequences, train.labels)
     typer.echo(f"trained in {time.perf_counter() - begin:.1f} s")
 
@@ -178,24 +182,14 @@ def _save(classifier: Any, out: Path, columns: Columns, channels: tuple[str, ...
     typer.echo(f"saved {out}")
 
 
-def _draw(history: list[dict[str, float]], path: Path | None) -> None:
-    if path is None:
+def _draw(history: list[dict[str, float]], picture: _files.Output | None) -> None:
+    if picture is None:
         return
     from seq2tens import plots
 
-    with refusing(OSError):
-        plots.save(plots.learning_curves(history), path)
-    typer.echo(f"saved {path}")
-
-
-@contextmanager
-def _resumable(checkpoint: Path | None) -> Iterator[None]:
-    """Say what becomes of the work after Ctrl-C."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        note(f"interrupted; {_prospect(checkpoint)}")
-        raise typer.Exit(INTERRUPTED) from None
+    with picture.replacing() as file:
+        plots.save(plots.learning_curves(history), file)
+    picture.tell()
 
 
 def _prospect(checkpoint: Path | None) -> str:

@@ -12,6 +12,7 @@ import typer
 
 from seq2tens.cli import _data, _files, _models
 from seq2tens.cli._shell import UserError, refusing
+from seq2tens.cli._stopping import trainable
 from seq2tens.cli.fit import BatchSize, Device, Progress, Seed, Settings
 
 if TYPE_CHECKING:  # importing them takes seconds
@@ -25,7 +26,10 @@ ROWS = 10_000
 Out = Annotated[
     Path,
     typer.Option(
-        "--out", metavar="FILE", help="Where to write the table (.csv, .parquet).", show_default=False
+        "--out",
+        metavar="FILE",
+        help="Where to write the table (.csv, .parquet; - is stdout, as .csv).",
+        show_default=False,
     ),
 ]
 Model = Annotated[
@@ -71,6 +75,7 @@ def impute(
     seed: Seed = 0,
     device: Device = None,
     progress: Progress = "auto",
+    force: _files.Force = False,
     split: _data.SplitOption = None,
     id_column: _data.IdOption = None,
     time_column: _data.TimeOption = None,
@@ -97,7 +102,8 @@ def impute(
     """
     from seq2tens.estimators import IMPUTERS
 
-    _check_results(out, samples, interval)
+    result = _files.output(out, "--out", _data.TABLES, force=force)
+    _check_results(samples, interval)
     options = {
         "encoder": encoder,
         "epochs": epochs,
@@ -116,15 +122,12 @@ def impute(
     _train(imputer, train, names)
     with refusing(**names):
         table = _table(imputer, chosen, columns, samples, interval, seed)
-    _write(table, out)
-    typer.echo(f"saved {out}")
+    _write(table, result)
+    result.tell()
 
 
-def _check_results(out: Path, samples: int | None, interval: float | None) -> None:
+def _check_results(samples: int | None, interval: float | None) -> None:
     """Refuse what cannot be written before hours of training."""
-    if out.suffix.lower() not in _data.TABLES:
-        raise UserError(f"`--out` must end in {' or '.join(_data.TABLES)}, got {out}")
-    _files.writable(out, "--out")
     if samples is not None and interval is not None:
         raise UserError(
             "`--samples` and `--interval` make different tables, so only one of them can be given"
@@ -144,7 +147,10 @@ def _train(imputer: Any, train: Labelled, names: dict[str, str]) -> None:
     missing = int(np.isnan(values).sum())
     typer.echo(f"training on {_data.described(train)}, {missing} of {values.size} values missing")
     begin = time.perf_counter()
-    with refusing(NonFiniteLoss, OSError, ImportError, **names):
+    with (
+        trainable(imputer, lambda: "nothing is written"),
+        refusing(NonFiniteLoss, OSError, ImportError, **names),
+    ):
         imputer.fit(train.sequences)
     typer.echo(f"trained in {time.perf_counter() - begin:.1f} s")
 
@@ -213,12 +219,12 @@ def _distinct(parts: list[tuple[str, np.ndarray]]) -> dict[str, np.ndarray]:
     return table
 
 
-def _write(table: dict[str, np.ndarray], out: Path) -> None:
-    with _files.replacing(out) as file:
-        if out.suffix.lower() == ".csv":
-            _write_csv(table, file)
-        else:
+def _write(table: dict[str, np.ndarray], result: _files.Output) -> None:
+    with result.replacing() as file:
+        if result.path.suffix.lower() == ".parquet":
             _write_parquet(table, file)
+        else:
+            _write_csv(table, file)
 
 
 def _write_csv(table: dict[str, np.ndarray], path: Path) -> None:

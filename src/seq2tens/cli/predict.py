@@ -16,7 +16,10 @@ if TYPE_CHECKING:  # importing it takes seconds
     import numpy as np
 
 Out = Annotated[
-    Path, typer.Option("--out", metavar="FILE", help="Where to write the table (.csv).", show_default=False)
+    Path,
+    typer.Option(
+        "--out", metavar="FILE", help="Where to write the table (.csv; - is stdout).", show_default=False
+    ),
 ]
 
 
@@ -24,6 +27,7 @@ def predict(
     folder: _models.FolderArgument,
     data: _data.DataArgument,
     out: Out,
+    force: _files.Force = False,
     split: _data.SplitOption = None,
     id_column: _data.IdOption = None,
     time_column: _data.TimeOption = None,
@@ -36,18 +40,19 @@ def predict(
     the order of DATA; ids are those of a long table, else 0, 1, … Labels are not needed. Columns of a long
     table are found by the names they had in training. Data with two halves: the test half.
 
-    Example:
+    Examples:
 
     \b
       seq2tens predict model new.csv --out predictions.csv
+      seq2tens predict model new.csv --out - | sort
     """
-    _files.writable(out, "--out")
+    result = _files.output(out, "--out", (".csv",), force=force)
     reading = _data.Reading(split, id_column, time_column, label_column, channel_columns)
     classifier, found = _models.load_with_data(folder, data, reading, label_optional=True)
     probabilities = _models.probabilities(classifier, found.sequences)
     ids = range(len(found)) if found.ids is None else found.ids.tolist()
-    _files.write_text(out, _table(ids, probabilities, classifier.classes_.tolist()))
-    typer.echo(f"saved {out}")
+    result.write_text(_table(ids, probabilities, classifier.classes_.tolist()))
+    result.tell()
 
 
 def _table(ids: Iterable[Any], probabilities: np.ndarray, classes: list[Any]) -> str:

@@ -19,7 +19,8 @@ ResultsArgument = Annotated[
     ),
 ]
 Out = Annotated[
-    Path | None, typer.Option("--out", metavar="FILE", help="Write one HTML page with all there is.")
+    Path | None,
+    typer.Option("--out", metavar="FILE", help="Write one HTML page with all there is (.html; - is stdout)."),
 ]
 Markdown = Annotated[
     Path | None,
@@ -39,7 +40,13 @@ Parts = Annotated[
 ]
 
 
-def report(results: ResultsArgument, out: Out = None, markdown: Markdown = None, parts: Parts = None) -> None:
+def report(
+    results: ResultsArgument,
+    out: Out = None,
+    markdown: Markdown = None,
+    parts: Parts = None,
+    force: _files.Force = False,
+) -> None:
     """Tell what the finished runs of an experiment say.
 
     The page sets our results beside the paper's, with spreads and differences, times and memory; for the
@@ -55,32 +62,29 @@ def report(results: ResultsArgument, out: Out = None, markdown: Markdown = None,
       seq2tens report results --parts tables
     """
     _check(out, markdown, parts)
+    page = None if out is None else _files.output(out, "--out", (".html", ".htm"), force=force)
     from seq2tens.experiments import report as reports
 
     with refusing(OSError, UnicodeDecodeError):
         sources = reports.read(results)
     if markdown is not None:
         _write_markdown(markdown, reports.markdown(sources))
-    if out is None and parts is None:
+    if page is None and parts is None:
         return
     sections = reports.sections(sources)
-    if out is not None:
-        command = f"seq2tens report {results} --out {out}"
-        _files.write_text(out, reports.page(sections, sources, command))
-        typer.echo(f"saved {out}")
+    if page is not None:
+        page.write_text(reports.page(sections, sources, f"seq2tens report {results} --out {out}"))
+        page.tell()
     if parts is not None:
-        _write_parts(parts, reports.files(sections))
+        _write_parts(parts, reports.files(sections), force)
 
 
 def _check(out: Path | None, markdown: Path | None, parts: Path | None) -> None:
     if out is markdown is parts is None:
         raise UserError("one of `--out`, `--markdown` and `--parts` must say where the report goes, got none")
-    if out is not None:
-        _files.writable(out, "--out")
     if markdown is not None:
-        _files.writable(markdown, "--markdown")
-    if parts is not None and parts.is_file():
-        raise UserError(f"`--parts` must be a folder, got the file {parts}")
+        _files.kept(markdown, "--markdown")
+    _files.check_folder(parts, "--parts")
 
 
 def _write_markdown(path: Path, tables: str) -> None:
@@ -88,13 +92,14 @@ def _write_markdown(path: Path, tables: str) -> None:
 
     with refusing(OSError, UnicodeDecodeError):
         text = between_marks(path.read_text(encoding="utf-8"), tables, path)
-    _files.write_text(path, text)
-    typer.echo(f"saved {path}")
+    page = _files.Output(path)
+    page.write_text(text)
+    page.tell()
 
 
-def _write_parts(folder: Path, files: dict[str, str]) -> None:
-    with refusing(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-    for name, text in files.items():
-        _files.write_text(folder / name, text)
+def _write_parts(folder: Path, files: dict[str, str], force: bool) -> None:
+    for place, text in zip(
+        _files.outputs(folder, list(files), "--parts", force=force), files.values(), strict=True
+    ):
+        place.write_text(text)
     typer.echo(f"saved {len(files)} files in {folder}")

@@ -40,8 +40,8 @@ OnError = Annotated[
     str, typer.Option("--on-error", metavar="stop|skip", help="What to do about a row that cannot be read.")
 ]
 Out = Annotated[
-    Path | None,
-    typer.Option("--out", metavar="FILE", help="Where to write the predictions. [default: stdout]"),
+    Path,
+    typer.Option("--out", metavar="FILE", help="Where to write the predictions (.csv, .jsonl; - is stdout)."),
 ]
 Continue = Annotated[
     bool,
@@ -59,7 +59,8 @@ def stream(
     state: State = None,
     save_every: SaveEvery = 1000,
     on_error: OnError = "stop",
-    out: Out = None,
+    out: Out = _files.STDOUT,
+    force: _files.Force = False,
     resume: Continue = False,
 ) -> None:
     """Read rows from stdin, one step each, and write predictions as they come.
@@ -85,15 +86,16 @@ def stream(
         check.choice("on_error", on_error, ("stop", "skip"))
         check.positive_int("every", every)
         check.positive_int("save_every", save_every)
-    for path, option in ((out, "--out"), (state, "--state")):
-        if path is not None:
-            _files.writable(path, option)
+    if state is not None:
+        _files.kept(state, "--state")
+    going_on = state is not None and state.exists()
+    result = _files.output(out, "--out", (f".{format}",), force=force or going_on)
     classifier = _models.load(folder)
     with refusing(length="--length", stream="seq2tens stream"):
         opened = classifier.stream(length=length)
     session = Session(opened, format, every, state)
     with refusing(path="--state", state="--state"):
-        session.begin(out)
+        session.begin(result)
     passed = 0 if resume else session.rows
     try:
         with closing(session.sink), stoppable() as listener:
@@ -122,6 +124,9 @@ def _run(
     except (Stopped, UserError):  # after any other error, what was fed and what was written may differ
         session.save()
         raise
+    finally:
+        if session.skipped:
+            note(f"{session.skipped} of {session.rows} rows skipped")
     session.save()
 
 
@@ -133,6 +138,7 @@ def _take(session: Session, parse: Parse, line: str, skip: bool) -> None:
             raise UserError(f"row {session.rows + 1}: {error}") from error
         if isinstance(error, Refused):
             session.pending = []
+        session.skipped += 1
         note(f"row {session.rows + 1} skipped: {error}")
 
 

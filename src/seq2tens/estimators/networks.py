@@ -18,6 +18,7 @@ from seq2tens.data import Preparation, Sequences, length_blocks
 from seq2tens.estimators import _plain
 from seq2tens.estimators.base import SequenceClassifier
 from seq2tens.estimators.devices import find_device, is_first, make_fabric
+from seq2tens.estimators.interruption import train
 from seq2tens.estimators.randomness import RandomState, repeatable_seed
 from seq2tens.estimators.weighting import class_weights, row_weights
 from seq2tens.training import Checkpoints, CrossEntropy, Recipe, SequenceBatch, SequenceSource, Subset
@@ -64,14 +65,18 @@ class NetworkClassifier(SequenceClassifier):
             weights with the lowest loss on it are kept, and early stopping looks at it, if the recipe stops
             early.
         checkpoint: a folder; a fit that was killed goes on when called again with the same arguments.
-        progress: `"silent"`, `"auto"`, `"bar"` or `"lines"`.
+        progress: `"silent"` or False, `"auto"` or True, `"bar"` or `"lines"`.
         random_state: an integer, a numpy `RandomState` or None.
         device: name of a Fabric accelerator; `"auto"` takes the fastest there is.
         devices: processes on each machine, one device each, that train together, started by `torchrun`.
             `batch_size` is that of all of them, and the result that of one process, but for dropout.
         num_nodes: machines.
 
-    After `fit` there are `network_`, `history_` (a row per epoch), `classes_`, `scaler_` and `n_channels_`.
+    After `fit` there are `network_`, `history_` (a row per epoch), `classes_`, `scaler_`, `n_channels_` and
+    `interrupted_`. Ctrl-C ends a fit early: `fit` returns with a warning, `interrupted_` is True, and the
+    weights are the best so far where the recipe keeps the best, as it does with `validation_fraction`, else
+    those of the last epoch. Before the end of the first epoch, and with several processes, the
+    `KeyboardInterrupt` is passed on.
     """
 
     recipe: Recipe | Literal["fast", "paper"] = "fast"
@@ -103,7 +108,7 @@ class NetworkClassifier(SequenceClassifier):
         source = SequenceSource(self.preparation_.transform(X), labels, row_weights(sample_weight, labels))
         recipe = self._recipe(len(kept))
         self.network_ = self._network(seed)
-        result = training.fit(
+        result = train(
             self.network_,
             self._loss(source, kept, recipe),
             source if held is None else Subset(source, kept),
@@ -116,6 +121,7 @@ class NetworkClassifier(SequenceClassifier):
             progress=self.progress,
         )
         self.history_ = [dict(row) for row in result.history]
+        self.interrupted_ = result.stopped == "interrupted"
 
     def save(self, path: str | Path, notes: dict[str, Any] | None = None) -> None:
         """Write the fitted estimator to a folder; of processes that train together, only the first does."""
@@ -198,11 +204,12 @@ class NetworkClassifier(SequenceClassifier):
         return self.network_.state_dict()
 
     def _facts(self) -> dict[str, Any]:
-        return {**super()._facts(), "history": self.history_}
+        return {**super()._facts(), "history": self.history_, "interrupted": self.interrupted_}
 
     def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
         super()._restore(tensors, facts)
         self.history_ = facts["history"]
+        self.interrupted_ = facts.get("interrupted", False)  # models saved before have no such entry
         self.network_ = self._network(seed=0).eval()
         self.network_.load_state_dict(tensors)
         self.network_.to(find_device(self.device))

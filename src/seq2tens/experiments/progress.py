@@ -10,9 +10,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as RichProgress
 from typing_extensions import Self
 
-from seq2tens import _checks as check
 from seq2tens.experiments.processes import Outcome
-from seq2tens.training.progress import Style, clock
+from seq2tens.training.progress import Style, clock, decide
 
 
 class Progress:
@@ -72,13 +71,14 @@ class Bar(Lines):
 
 
 def make_progress(style: Style, total: int, console: Console | None = None) -> Progress:
-    """The display of that style; `"auto"` looks at whether stderr is a terminal."""
-    check.choice("progress", style, ("auto", "bar", "lines", "silent"))
-    if style == "silent":
-        return Progress()
+    """The display of that style."""
     console = console or Console(stderr=True)
-    bar = style == "bar" or (style == "auto" and console.is_terminal)
-    return Bar(total, console) if bar else Lines(total, console)
+    match decide(style, console):
+        case "bar":
+            return Bar(total, console)
+        case "lines":
+            return Lines(total, console)
+    return Progress()
 
 
 def describe(outcome: Outcome) -> str:

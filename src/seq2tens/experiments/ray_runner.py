@@ -51,7 +51,7 @@ def run_on_ray(
         data: folder of the data sets, by default that of the environment variable SEQ2TENS_DATA here.
         scratch: folder for what is needed meanwhile, made on every machine; by default `.seq2tens` beside the
             table. Where machines share it, a cell that is given to another goes on from where it was.
-        progress: `"auto"`, `"bar"`, `"lines"` or `"silent"`.
+        progress: `"auto"` or True, `"bar"`, `"lines"`, `"silent"` or False.
         options: further arguments of the experiment, as for `run`.
     """
     requests = prepare(cells, results, threads=threads, data=data, scratch=scratch, **options)

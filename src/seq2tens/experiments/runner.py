@@ -55,7 +55,7 @@ def run(
         data: folder of the data sets, by default that of the environment variable SEQ2TENS_DATA.
         scratch: folder for what is needed meanwhile, such as the state of a training, from which the next run
             goes on; by default `.seq2tens` beside the table.
-        progress: `"auto"`, `"bar"`, `"lines"` or `"silent"`.
+        progress: `"auto"` or True, `"bar"`, `"lines"`, `"silent"` or False.
         options: further arguments of the experiment, such as `skip_bad` of the mortality experiment.
     """
     check.positive_int("workers", workers)

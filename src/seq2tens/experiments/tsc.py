@@ -110,6 +110,8 @@ def measure(cell: Cell, threads: int, *, data: str | None = None, checkpoint: Pa
     estimator = model.make(cell.seed, cell.recipe, threads)
     resumed = 0 if checkpoint is None or not model.trained else _resume(estimator, checkpoint)
     fit_seconds, _ = _timed(lambda: estimator.fit(series, train.labels))
+    if getattr(estimator, "interrupted_", False):  # what was trained in part is no result
+        raise KeyboardInterrupt
     predict_seconds, predicted = _timed(lambda: estimator.predict(unseen))
     history = getattr(estimator, "history_", [])
     return Row(

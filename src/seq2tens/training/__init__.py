@@ -13,7 +13,7 @@ from seq2tens.training.incomplete import (
 from seq2tens.training.losses import CrossEntropy, Loss, class_weights
 from seq2tens.training.meter import NonFiniteLoss
 from seq2tens.training.recipe import BatchRule, Recipe, fast_recipe, paper_recipe
-from seq2tens.training.run import Result
+from seq2tens.training.run import Interrupted, Result
 from seq2tens.training.sampling import validation_split
 from seq2tens.training.schedules import Constant, Cosine, OneCycle, Plateau, Stairs
 from seq2tens.training.sources import SequenceBatch, SequenceSource, Source, Subset, TensorSource
@@ -29,6 +29,7 @@ __all__ = [
     "CrossEntropy",
     "IncompleteBatch",
     "IncompleteSource",
+    "Interrupted",
     "Loss",
     "NegativeElbo",
     "NonFiniteLoss",

@@ -20,7 +20,7 @@ from seq2tens.training.checkpoint import Checkpoints, Saved
 from seq2tens.training.losses import LossFunction, check_honoured
 from seq2tens.training.progress import Progress, Style, make_progress
 from seq2tens.training.recipe import Recipe
-from seq2tens.training.run import Result, Run
+from seq2tens.training.run import Interrupted, Result, Run
 from seq2tens.training.sources import Source
 from seq2tens.training.state import FORMAT
 from seq2tens.training.validation import Metric
@@ -51,6 +51,11 @@ def fit(
     generators are left as they were found. With a `checkpoint` a run that was stopped, at whatever moment,
     goes on when called again with the same arguments, and ends with the same weights.
 
+    Ctrl-C (a `KeyboardInterrupt`, from wherever) stops at once and goes back to the end of the last epoch,
+    which is saved if there is a `checkpoint`. The model then has the weights that would be the result of a
+    run that ends there, and `Interrupted`, a `KeyboardInterrupt` with the `result` so far, is raised. Before
+    the end of the first epoch, and where several processes train together, the interrupt is passed on as is.
+
     Args:
         model: any module; the loss must use it by calling it, `model(...)`.
         loss: `loss(model, batch)` gives the mean loss of a batch and the batch's weight, see `Loss`.
@@ -64,7 +69,7 @@ def fit(
             `batch_size` would, but for dropout, which they draw each for itself.
         callbacks: told of every epoch.
         checkpoint: folder, or `Checkpoints` for other than the default intervals.
-        progress: `"auto"`, `"bar"`, `"lines"` or `"silent"`.
+        progress: `"auto"` or True, `"bar"`, `"lines"`, `"silent"` or False.
     """
     _check_arguments(loss, recipe, seed, validation, metrics or {})
     fabric = fabric or _one_device()
@@ -76,19 +81,40 @@ def fit(
             _resume(run, checkpoints)
             _train(run, checkpoints, _watchers(run, callbacks, progress, stack))
         run.state.finish()
-    return Result(tuple(run.state.history), run.state.best_epoch, str(run.state.stopped))
+    result = Result(tuple(run.state.history), run.state.best_epoch, str(run.state.stopped))
+    if result.stopped == "interrupted":
+        raise Interrupted(result)
+    return result
 
 
 def _train(run: Run, checkpoints: Checkpoints | None, watchers: list[Callback]) -> None:
-    """All epochs that are left."""
+    """All epochs that are left; interrupted, the run stands at the end of the last one."""
+    try:
+        _train_epochs(run, checkpoints, watchers)
+    except KeyboardInterrupt:
+        _save(run, checkpoints)
+        if run.kept is None or run.peers is not None:
+            raise
+        run.state.restore(run.kept)  # within an epoch, weights may be anything
+        run.state.stopped = "interrupted"
+
+
+def _train_epochs(run: Run, checkpoints: Checkpoints | None, watchers: list[Callback]) -> None:
     progress = next((w for w in watchers if isinstance(w, Progress)), Progress())
     while run.state.stopped is None:
         row = run.epoch(progress)
         for watcher in watchers:
             watcher.epoch(row, run.state.model)
         if checkpoints is not None and (run.state.stopped or checkpoints.due()):
-            tensors, document = run.state.capture()
-            checkpoints.write(run.state.epoch, Saved(tensors, document | _identity(run)))
+            _save(run, checkpoints)
+
+
+def _save(run: Run, checkpoints: Checkpoints | None) -> None:
+    """Write the end of the last epoch, if there are both an epoch and a place."""
+    if checkpoints is None or run.kept is None:
+        return
+    tensors, document = run.kept
+    checkpoints.write(document["epoch"], Saved(tensors, document | _identity(run)))
 
 
 def _join(run: Run, stack: ExitStack) -> None:
@@ -126,6 +152,7 @@ def _resume(run: Run, checkpoints: Checkpoints | None) -> None:
     hint = "this run's is {}; use another folder"
     _check_same(_identity(run)["run"], saved.document["run"], rule, hint)
     run.state.restore(saved)
+    run.kept = run.state.capture()  # the optimiser works in the tensors that were read
 
 
 def _check_same(mine: dict[str, Any], theirs: dict[str, Any], rule: str, hint: str) -> None:

@@ -15,7 +15,8 @@ from seq2tens import _checks as check
 from seq2tens.training.callbacks import Callback
 from seq2tens.training.state import Row
 
-Style = Literal["auto", "bar", "lines", "silent"]
+# False is short for silent, True for auto.
+Style = Literal["auto", "bar", "lines", "silent"] | bool
 # A log of thousands of short epochs helps nobody.
 LINE_SECONDS = 5.0
 
@@ -96,14 +97,24 @@ class Bar(Progress):
 
 
 def make_progress(style: Style, epochs: int, batches: int, console: Any = None) -> Progress:
-    """The progress display of that style; `"auto"` looks at whether stderr is a terminal."""
-    check.choice("progress", style, ("auto", "bar", "lines", "silent"))
-    if style == "silent":
-        return Progress()
+    """The progress display of that style."""
     console = console or Console(stderr=True)
-    if style == "bar" or (style == "auto" and console.is_terminal):
-        return Bar(epochs, batches, console)
-    return Lines(epochs, console)
+    match decide(style, console):
+        case "bar":
+            return Bar(epochs, batches, console)
+        case "lines":
+            return Lines(epochs, console)
+    return Progress()
+
+
+def decide(style: Style, console: Console) -> Literal["bar", "lines", "silent"]:
+    """What a style comes to; `"auto"` looks at whether stderr is a terminal."""
+    if isinstance(style, bool):
+        style = "auto" if style else "silent"
+    check.choice("progress", style, ("auto", "bar", "lines", "silent"))
+    if style != "auto":
+        return style
+    return "bar" if console.is_terminal else "lines"
 
 
 def describe(row: Row, epochs: int) -> str:

@@ -16,6 +16,7 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 from seq2tens.nn.synchronised import Peers
 from seq2tens.training import randomness
 from seq2tens.training.averaging import Average
+from seq2tens.training.checkpoint import Saved
 from seq2tens.training.losses import Loss, LossFunction
 from seq2tens.training.meter import Meter, NonFiniteLoss
 from seq2tens.training.progress import Progress
@@ -37,7 +38,7 @@ class Result:
     """What a run leaves behind, besides the model's weights.
 
     `history` has one row per epoch: `epoch`, `train_loss`, `validation_…`, `rate` (at the epoch's start) and
-    `seconds`. `stopped` is `"epochs"` or `"patience"`.
+    `seconds`. `stopped` is `"epochs"`, `"patience"` or `"interrupted"`.
     """
 
     history: Sequence[Row]
@@ -53,6 +54,14 @@ class Result:
     def best(self) -> Row | None:
         """The row of the best epoch."""
         return None if self.best_epoch is None else self.history[self.best_epoch - 1]
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C after the first epoch: the model has the weights of `result`, as if the run had ended there."""
+
+    def __init__(self, result: Result) -> None:
+        super().__init__(f"interrupted after epoch {result.epochs}")
+        self.result = result
 
 
 class Run:
@@ -84,6 +93,7 @@ class Run:
             None if recipe.average is None else Average(model, recipe.average),
             fabric.strategy.precision,
         )
+        self.kept: Saved | None = None  # the state at the end of the last epoch
 
     def epoch(self, progress: Progress) -> Row:
         """Train an epoch and validate; the state moves on."""
@@ -99,6 +109,7 @@ class Run:
         elif scheduler is not None and not self.recipe.schedule.per_step:
             scheduler.step()
         self.state.note(row, self.recipe)
+        self.kept = self.state.capture()
         return row
 
     def _train(self, number: int, progress: Progress) -> float:

@@ -74,7 +74,7 @@ class State:
         document = {
             "format": FORMAT,
             "epoch": self.epoch,
-            "history": self.history,
+            "history": list(self.history),
             "best_epoch": self.best_epoch,
             "stopped": self.stopped,
             "groups": groups,

@@ -13,12 +13,12 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from seq2tens import _checks as check
-from seq2tens import training
 from seq2tens.data import Scaler, Sequences, length_blocks
 from seq2tens.estimators import _plain
 from seq2tens.estimators.devices import find_device, make_fabric
 from seq2tens.estimators.imputers.base import Draws, Imputer
 from seq2tens.estimators.imputers.kinds import Values
+from seq2tens.estimators.interruption import train
 from seq2tens.estimators.randomness import RandomState, repeatable_seed
 from seq2tens.models.gpvae import GPVAE, Posterior
 from seq2tens.models.gpvae.decoders import Likelihood
@@ -76,14 +76,15 @@ class LatentImputer(Imputer):
         learning_rate: the highest in a cycle.
         n_draws: draws that an interval is made of; they are the same at every call.
         checkpoint: a folder; a fit that was killed goes on when called again with the same arguments.
-        progress: `"silent"`, `"auto"`, `"bar"` or `"lines"`.
+        progress: `"silent"` or False, `"auto"` or True, `"bar"` or `"lines"`.
         random_state: an integer, a numpy `RandomState` or None.
         device: name of a Fabric accelerator; `"auto"` takes the fastest there is.
 
     A missing entry is filled with what the decoder expects at the mean of the latent path; steps count as
     evenly spaced, whatever their times. A channel that was constant in training is filled with that constant,
-    and one that was never observed with 0; the network sees neither. After `fit` there are `network_` and
-    `history_`, a row per epoch.
+    and one that was never observed with 0; the network sees neither. After `fit` there are `network_`,
+    `history_`, a row per epoch, and `interrupted_`: Ctrl-C after the first epoch ends a fit with a warning,
+    and the weights of the last epoch are kept.
     """
 
     latent: int = 16
@@ -119,7 +120,7 @@ class LatentImputer(Imputer):
         seed = repeatable_seed(self.random_state, self.checkpoint)
         self.constants_ = constants(X)
         self.network_ = self._network(seed)
-        result = training.fit(
+        result = train(
             self.network_,
             PartlySeen(self.hide),
             RaggedSource(self._read(X)),
@@ -130,6 +131,7 @@ class LatentImputer(Imputer):
             progress=self.progress,
         )
         self.history_ = [dict(row) for row in result.history]
+        self.interrupted_ = result.stopped == "interrupted"
 
     def _settings(self) -> dict[str, Any]:
         """Arguments of the network that make a subclass what it is."""
@@ -250,10 +252,11 @@ class LatentImputer(Imputer):
         return {"constants": torch.from_numpy(self.constants_), **_named("network", self.network_)}
 
     def _facts(self) -> dict[str, Any]:
-        return {**super()._facts(), "history": self.history_}
+        return {**super()._facts(), "history": self.history_, "interrupted": self.interrupted_}
 
     def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
         super()._restore(tensors, facts)
+        self.interrupted_ = facts.get("interrupted", False)  # models saved before have no such entry
         self.history_, self.constants_ = facts["history"], tensors["constants"].numpy()
         self.network_ = self._network(seed=0).eval()
         prefix = "network."
