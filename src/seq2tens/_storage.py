@@ -1,7 +1,7 @@
 """Tensors and a JSON document in one safetensors file, so that the two always agree.
 
-A file is written under another name, forced to disk and then renamed, so that a file with the right name is
-complete whatever happens.
+A file is written under a name of the writer's own, forced to disk and then renamed, so that a file with the
+right name is complete whatever happens. What a killed writer leaves behind, the next one removes.
 """
 
 from __future__ import annotations
@@ -9,8 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import safetensors.torch
 import torch
@@ -18,6 +22,13 @@ from torch import Tensor
 
 from seq2tens import _checks as check
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+# How the names of unfinished files begin.
+TEMPORARY = ".seq2tens-"
 Tensors = dict[str, Tensor]
 
 
@@ -28,19 +39,125 @@ class Saved(NamedTuple):
     document: dict[str, Any]
 
 
-def write_atomically(path: Path, content: bytes, temporary_name: str = "writing.tmp") -> None:
-    """Write a file that is either complete or not there, even if the machine stops."""
-    # Always the same name, so that what a killed process leaves behind is overwritten.
-    temporary = path.with_name(temporary_name)
-    with open(temporary, "wb") as file:
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file that is complete or as it was, even if the machine stops or others write it as well.
+
+    A link is followed, and a file that is replaced keeps its mode; what is no file, such as a pipe, is
+    written to.
+    """
+    if path.exists() and not path.is_file():
+        path.write_bytes(content)
+        return
+    path = Path(os.path.realpath(path))
+    remove_leftovers(path.parent, TEMPORARY)
+    with new_file(path.parent, TEMPORARY) as file:
+        if path.exists():
+            shutil.copymode(path, file.name)
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-    os.replace(temporary, path)
-    _sync_folder(path.parent)
+        if fcntl is None:
+            file.close()  # there, an open file cannot be renamed
+        os.replace(file.name, path)
+    sync_folder(path.parent)
 
 
-def _sync_folder(folder: Path) -> None:
+@contextmanager
+def new_file(folder: Path, prefix: str) -> Iterator[BinaryIO]:
+    """A file of this writer's own; if it still has its name at the end, it is removed."""
+    while True:
+        path = _unused(folder, prefix)
+        with open(path, "xb") as file:
+            _lock(file.fileno())
+            if not path.exists():  # taken for a leftover before it was locked
+                continue
+            try:
+                yield file
+            finally:
+                file.close()
+                path.unlink(missing_ok=True)
+            return
+
+
+@contextmanager
+def new_folder(folder: Path, prefix: str) -> Iterator[Path]:
+    """A folder of this writer's own; if it still has its name at the end, it is removed."""
+    while True:
+        path = _unused(folder, prefix)
+        path.mkdir()
+        with _locked_folder(path):
+            if not path.exists():  # taken for a leftover before it was locked
+                continue
+            try:
+                yield path
+            finally:
+                shutil.rmtree(path, ignore_errors=True)
+            return
+
+
+def remove_leftovers(folder: Path, prefix: str) -> None:
+    """Remove what writers that were killed have left behind; those at work hold a lock on theirs."""
+    if fcntl is None:
+        return
+    with suppress(OSError):
+        for path in [entry for entry in folder.iterdir() if entry.name.startswith(prefix)]:
+            with suppress(OSError):  # locked, or another process was quicker
+                _remove_unlocked(path)
+
+
+@contextmanager
+def one_at_a_time(path: Path) -> Iterator[None]:
+    """Wait for other processes that are in here with the same path; the file is there only meanwhile."""
+    while fcntl is not None:
+        with open(path, "ab") as file:
+            _lock(file.fileno())
+            if not path.exists() or not os.path.samestat(path.stat(), os.fstat(file.fileno())):
+                continue  # removed by the one before
+            try:
+                yield
+            finally:
+                path.unlink(missing_ok=True)
+            return
+    yield
+
+
+def _unused(folder: Path, prefix: str) -> Path:
+    return folder / f"{prefix}{secrets.token_hex(8)}"
+
+
+def _lock(descriptor: int) -> None:
+    """Until the descriptor is closed, or its process ends in whatever way."""
+    if fcntl is not None:
+        with suppress(OSError):  # a file system without locks; there, no leftovers are removed
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
+@contextmanager
+def _locked_folder(folder: Path) -> Iterator[None]:
+    if fcntl is None:
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        _lock(descriptor)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _remove_unlocked(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    finally:
+        os.close(descriptor)
+
+
+def sync_folder(folder: Path) -> None:
     """A renaming is only on disk once the folder is; not every system can open one."""
     if os.name != "posix":
         return

@@ -106,10 +106,10 @@ def test_all_damaged_starts_over(tmp_path):
 
 
 def test_an_unfinished_file_is_not_looked_at(tmp_path):
-    (tmp_path / "writing.tmp").write_bytes(b"half of a chec")
+    (tmp_path / ".seq2tens-0123").write_bytes(b"half of a chec")
     assert Checkpoints(tmp_path).read() is None
     train(recipe(epochs=1), checkpoint=tmp_path)
-    assert not (tmp_path / "writing.tmp").exists()
+    assert not (tmp_path / ".seq2tens-0123").exists()
 
 
 @pytest.mark.parametrize(

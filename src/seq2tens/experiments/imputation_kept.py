@@ -64,4 +64,4 @@ def _write(path: Path, header: Sequence[str], lines: Sequence[Sequence[object]])
 def write_bytes(path: Path, content: bytes) -> None:
     """Whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, content, f".{path.name}.tmp")
+    write_atomically(path, content)

@@ -85,7 +85,7 @@ class RowTable(Generic[R]):
             text = path.read_text(encoding="utf-8") if path.exists() else _line(self.columns)
             # An editor may have taken the last line's end away.
             text = text.rstrip("\n") + "\n" + _line(astuple(row))  # type: ignore[call-overload]
-            write_atomically(path, text.encode(), f".{path.name}.tmp")
+            write_atomically(path, text.encode())
         return True
 
     def finished(self, path: str | Path) -> set[str]:

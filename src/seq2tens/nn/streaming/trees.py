@@ -37,10 +37,9 @@ def shapes(tree: Tree) -> Any:
 
 def save(path: str | Path, tree: Tree, notes: dict[str, Any]) -> None:
     """Write a tree and JSON data to a file, completely or not at all."""
-    path = Path(path)
     tensors: Tensors = {}
     document = {"state": _taken_apart(tree, tensors), "notes": notes}
-    write_atomically(path, encode(Saved(tensors, document)), f".{path.name}.tmp")
+    write_atomically(Path(path), encode(Saved(tensors, document)))
 
 
 def load(path: str | Path) -> tuple[Tree, dict[str, Any]]:
