@@ -13,7 +13,7 @@ FORMATS = sorted(folder.name for folder in FIXTURES.iterdir())
 
 
 def test_every_format_is_there():
-    assert FORMATS == ["format-1"]
+    assert FORMATS == ["format-1", "format-2"]
 
 
 @pytest.mark.parametrize("name", MODELS)
