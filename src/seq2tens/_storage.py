@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+import safetensors
 import safetensors.torch
 import torch
 from torch import Tensor
@@ -176,8 +177,11 @@ def encode(saved: Saved) -> bytes:
 
 
 def decode(content: bytes) -> Saved:
-    """What the bytes hold; ValueError or SafetensorError if they have been changed."""
-    tensors = safetensors.torch.load(content)
+    """What the bytes hold; `ArgumentError` if they have been changed."""
+    try:
+        tensors = safetensors.torch.load(content)
+    except safetensors.SafetensorError as error:
+        raise check.ArgumentError(str(error)) from error
     metadata = _metadata(content)
     check.require(
         digest(tensors, metadata["document"]) == metadata["digest"], "the content does not match its digest"

@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from seq2tens._checks import ArgumentError
 from seq2tens.training import Callback, Checkpoints, Cosine, NonFiniteLoss, OneCycle, Plateau, fit
 from seq2tens.training.checkpoint import Saved, decode, encode
 from training.problems import Script, Scripted, accuracy, order_task, recipe, same_weights, train
@@ -166,3 +167,16 @@ def test_encoding_keeps_every_type(dtype):
     again = decode(encode(Saved(tensors, {"x": 0.1})))
     assert again.document == {"x": 0.1}
     assert all(torch.equal(tensors[k], again.tensors[k]) and tensors[k].dtype == dtype for k in tensors)
+
+
+def test_every_flipped_bit_is_noticed():
+    saved = Saved({"a": torch.arange(6.0).reshape(2, 3), "b": torch.ones(2, dtype=torch.bool)}, {"x": 0.1})
+    content = encode(saved)
+    for place in range(len(content)):
+        for bit in range(8):
+            flipped = content[:place] + bytes([content[place] ^ 1 << bit]) + content[place + 1 :]
+            with pytest.raises(ArgumentError):
+                decode(flipped)
+    for end in range(len(content)):
+        with pytest.raises(ArgumentError):
+            decode(content[:end])

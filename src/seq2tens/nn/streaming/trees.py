@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import safetensors
 import torch
 from torch import Tensor, nn
 
@@ -49,7 +48,7 @@ def load(path: str | Path) -> tuple[Tree, dict[str, Any]]:
     try:
         tensors, document = decode(path.read_bytes())
         return _put_together(document["state"], tensors), document["notes"]
-    except (ValueError, KeyError, TypeError, safetensors.SafetensorError) as error:
+    except (check.ArgumentError, KeyError, TypeError) as error:
         raise check.ArgumentError(
             f"`path` must be the file of a saved state, but {path} cannot be read: {error}"
         ) from error
