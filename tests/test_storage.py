@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from seq2tens._storage import new_file, new_folder, one_at_a_time, remove_leftovers, write_atomically
+from seq2tens._storage import exclusive, new_file, new_folder, remove_leftovers, write_atomically
 
 BOTH = pytest.mark.parametrize("make", [new_file, new_folder])
 
@@ -174,10 +174,10 @@ def test_two_writers_never_tear_a_file(tmp_path):
 COUNT = """
 import sys
 from pathlib import Path
-from seq2tens._storage import one_at_a_time
+from seq2tens._storage import exclusive
 count = Path(sys.argv[1])
 for _ in range(200):
-    with one_at_a_time(count.with_name("lock")):
+    with exclusive(count.with_name("lock")):
         count.write_text(str(int(count.read_text()) + 1))
 """
 
@@ -193,6 +193,17 @@ def test_one_process_at_a_time(tmp_path):
 
 def test_a_lock_that_a_killed_process_has_left_is_taken(tmp_path):
     (tmp_path / "lock").touch()
-    with one_at_a_time(tmp_path / "lock"):
+    with exclusive(tmp_path / "lock"):
         assert names(tmp_path) == ["lock"]
+    assert names(tmp_path) == []
+
+
+def test_without_waiting_one_is_told_of_another(tmp_path):
+    with (
+        exclusive(tmp_path / "lock", wait=False) as first,
+        exclusive(tmp_path / "lock", wait=False) as second,
+    ):
+        assert (first, second) == (True, False)
+    with exclusive(tmp_path / "lock", wait=False) as again:
+        assert again
     assert names(tmp_path) == []

@@ -107,30 +107,40 @@ def remove_leftovers(folder: Path, prefix: str) -> None:
 
 
 @contextmanager
-def one_at_a_time(path: Path) -> Iterator[None]:
-    """Wait for other processes that are in here with the same path; the file is there only meanwhile."""
+def exclusive(path: Path, *, wait: bool = True) -> Iterator[bool]:
+    """Be the only process in here with this path; the file is there only meanwhile.
+
+    True, or, without `wait`, False where there is another one.
+    """
     while fcntl is not None:
         with open(path, "ab") as file:
-            _lock(file.fileno())
+            if not _lock(file.fileno(), wait):
+                yield False
+                return
             if not path.exists() or not os.path.samestat(path.stat(), os.fstat(file.fileno())):
                 continue  # removed by the one before
             try:
-                yield
+                yield True
             finally:
                 path.unlink(missing_ok=True)
             return
-    yield
+    yield True
 
 
 def _unused(folder: Path, prefix: str) -> Path:
     return folder / f"{prefix}{secrets.token_hex(8)}"
 
 
-def _lock(descriptor: int) -> None:
-    """Until the descriptor is closed, or its process ends in whatever way."""
+def _lock(descriptor: int, wait: bool = True) -> bool:
+    """Until the descriptor is closed, or its process ends in whatever way; False if another has the lock."""
     if fcntl is not None:
-        with suppress(OSError):  # a file system without locks; there, no leftovers are removed
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            return False
+        except OSError:  # a file system without locks; there, no leftovers are removed
+            return True
+    return True
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import safetensors
 import safetensors.torch
 
 from seq2tens._checks import ArgumentError, require
-from seq2tens._storage import new_folder, one_at_a_time, remove_leftovers, sync_folder
+from seq2tens._storage import exclusive, new_folder, remove_leftovers, sync_folder
 from seq2tens.training.checkpoint import Tensors, digest, write_atomically
 
 # Format 1 had a digest of the tensors only; both are read.
@@ -71,7 +71,7 @@ def replacing(target: Path) -> Iterator[Path]:
     remove_leftovers(target.parent, prefix)
     with new_folder(target.parent, prefix) as new:
         yield new
-        with one_at_a_time(target.with_name(f"{prefix}lock")):
+        with exclusive(target.with_name(f"{prefix}lock")):
             _put_in_place(new, target)
 
 
