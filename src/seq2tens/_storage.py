@@ -70,7 +70,7 @@ def new_file(folder: Path, prefix: str) -> Iterator[BinaryIO]:
         path = _unused(folder, prefix)
         with open(path, "xb") as file:
             _lock(file.fileno())
-            if not path.exists():  # taken for a leftover before it was locked
+            if not _is_at(path, file.fileno()):  # taken for a leftover before it was locked
                 continue
             try:
                 yield file
@@ -86,8 +86,8 @@ def new_folder(folder: Path, prefix: str) -> Iterator[Path]:
     while True:
         path = _unused(folder, prefix)
         path.mkdir()
-        with _locked_folder(path):
-            if not path.exists():  # taken for a leftover before it was locked
+        with _locked_folder(path) as ours:
+            if not ours:  # taken for a leftover before it was locked
                 continue
             try:
                 yield path
@@ -117,8 +117,8 @@ def exclusive(path: Path, *, wait: bool = True) -> Iterator[bool]:
             if not _lock(file.fileno(), wait):
                 yield False
                 return
-            if not path.exists() or not os.path.samestat(path.stat(), os.fstat(file.fileno())):
-                continue  # removed by the one before
+            if not _is_at(path, file.fileno()):  # removed by the one before
+                continue
             try:
                 yield True
             finally:
@@ -143,15 +143,28 @@ def _lock(descriptor: int, wait: bool = True) -> bool:
     return True
 
 
+def _is_at(path: Path, descriptor: int) -> bool:
+    """Whether an open file has this name, not another file or none."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
 @contextmanager
-def _locked_folder(folder: Path) -> Iterator[None]:
+def _locked_folder(folder: Path) -> Iterator[bool]:
+    """True, or False where the folder was removed before it was locked."""
     if fcntl is None:
-        yield
+        yield True
         return
-    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except FileNotFoundError:
+        yield False
+        return
     try:
         _lock(descriptor)
-        yield
+        yield _is_at(folder, descriptor)
     finally:
         os.close(descriptor)
 
