@@ -71,7 +71,9 @@ def test_some_bits(name, folder):
     check(saved, [every[i] for i in chosen])
 
 
-@pytest.mark.parametrize("name", ["DeepLS2TClassifier", "Seq2TensFeatures"])
+@pytest.mark.parametrize(
+    "name", ["Seq2TensFeatures", pytest.param("DeepLS2TClassifier", marks=pytest.mark.slow)]
+)
 def test_every_bit(name, folder):
     saved = folder(name)
     check(saved, bits(saved))
