@@ -1,8 +1,6 @@
 """`seq2tens predict`."""
 
 import csv
-import json
-import shutil
 
 import numpy as np
 import pytest
@@ -112,11 +110,8 @@ def test_out_must_be_a_place_for_a_file(model, train, tmp_path):
 
 @pytest.mark.skipif(torch.accelerator.is_available(), reason="there is such a device here")
 def test_models_for_a_device_that_is_not_there(model, train, tmp_path):
-    copy = shutil.copytree(model, tmp_path / "copy")
-    document = json.loads((copy / "model.json").read_text())
-    assert document["params"]["device"] == "auto"
-    document["params"]["device"] = "gpu"
-    (copy / "model.json").write_text(json.dumps(document))
+    copy = tmp_path / "copy"
+    load(model).set_params(device="gpu").save(copy)
     sentence = refused("predict", copy, train, "--out", tmp_path / "p.csv")
     assert sentence.startswith(f"the model in {copy} cannot be used here: ")
 

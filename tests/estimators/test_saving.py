@@ -1,10 +1,13 @@
 import json
+import shutil
 
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
 from estimator_contract import problem
+from estimators.saved_models import FIXTURES
+from seq2tens._checks import ArgumentError
 from seq2tens.estimators import DeepLS2TClassifier, FCNClassifier, LS2TFeatures, Seq2TensFeatures, load
 from seq2tens.training import Checkpoints, OneCycle, Recipe
 
@@ -160,7 +163,10 @@ def edit(path, **changes):
             lambda f: cut(f / "model.safetensors"),
             "must hold a complete model, but .*safetensors cannot be read",
         ),
-        (lambda f: flip(f / "model.safetensors"), "model.safetensors does not belong to its model.json"),
+        (
+            lambda f: flip(f / "model.safetensors"),
+            "but .*model.safetensors cannot be read: it is not as it was saved, its digest differs",
+        ),
         (
             lambda f: (f / "model.safetensors").unlink(),
             "must hold a complete model, got .* without model.saf",
@@ -172,8 +178,13 @@ def edit(path, **changes):
         ),
         (lambda f: (f / "model.json").write_text("[1]"), "model.json is something else"),
         (lambda f: edit(f / "model.json", extra=1), "model.json is something else"),
-        (lambda f: edit(f / "model.json", format=99), "must have format 1, got 99"),
-        (lambda f: edit(f / "model.json", **{"class": "Oracle"}), "must hold a saved .*, got Oracle in"),
+        (lambda f: edit(f / "model.json", format=99), "must have format 1 or 2, got 99"),
+        (lambda f: edit(f / "model.json", notes={"a": 1}), "model.json cannot be read: it is not as it was"),
+        (lambda f: edit(f / "model.json", digest="0"), "model.json cannot be read: it is not as it was"),
+        (
+            lambda f: (f / "model.json").write_text("[" * 10**6),
+            "must hold a complete model, but .*model.json cannot be read: .*recursion",
+        ),
     ],
 )
 def test_damaged_and_foreign_folders(damage, message, tmp_path):
@@ -181,6 +192,51 @@ def test_damaged_and_foreign_folders(damage, message, tmp_path):
     damage(tmp_path / "model")
     with pytest.raises(ValueError, match=message):
         load(tmp_path / "model")
+
+
+def test_a_document_without_end_is_not_read(tmp_path):
+    fitted().save(tmp_path / "model")
+    with (tmp_path / "model" / "model.json").open("r+b") as file:
+        file.truncate(2**40)
+    with pytest.raises(
+        ValueError, match=r"model.json cannot be read: it must have at most \d+ bytes, got 1099"
+    ):
+        load(tmp_path / "model")
+
+
+def changed_before(folder, name, **params):
+    """A model of format 1, whose document has no digest, with other arguments."""
+    shutil.copytree(FIXTURES / "format-1" / name, folder)
+    document = json.loads((folder / "model.json").read_text())
+    document["params"] |= params
+    (folder / "model.json").write_text(json.dumps(document))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("DeepLS2TClassifier", {"depth": 10**6}),
+        ("FCNLS2TClassifier", {"width": 10**9}),
+        ("ResNetClassifier", {"widths": ["tuple", [3] * 10**5]}),
+        ("GPVAEImputer", {"latent": 10**12}),
+        ("RandomLS2TClassifier", {"n_blocks": 10**9}),
+        ("RandomLS2TFeatures", {"order": 10**9}),
+        ("FCNClassifier", {"kernel": [1]}),
+        ("MeanImputer", {"colour": "red"}),
+    ],
+)
+def test_sizes_that_are_not_those_of_the_tensors_are_refused_before_anything_is_built(name, params, tmp_path):
+    folder = changed_before(tmp_path / "model", name, **params)
+    with pytest.raises(ArgumentError, match=f"the model in {folder} cannot be used here: model.json: "):
+        load(folder)
+
+
+def test_classes_that_are_not_known(tmp_path):
+    folder = changed_before(tmp_path / "model", "MeanImputer")
+    edit(folder / "model.json", **{"class": "Oracle"})
+    with pytest.raises(ValueError, match=r"`path` must hold a saved .*, got Oracle in"):
+        load(folder)
 
 
 def test_no_folder_at_all(tmp_path):

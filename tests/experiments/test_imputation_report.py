@@ -10,6 +10,8 @@ from matplotlib.image import imsave
 
 from experiments.imputation_rows import row
 from experiments.mortality_rows import row as mortality_row
+from seq2tens._checks import ArgumentError
+from seq2tens.experiments import imputation_kept as kept
 from seq2tens.experiments import mortality_table, report
 from seq2tens.experiments.formats import Table
 from seq2tens.experiments.imputation_kept import places, write_calibration, write_curve
@@ -140,6 +142,28 @@ def test_curves_and_pictures_of_the_longest_runs(tmp_path):
 def test_files_that_are_not_there_are_left_out(tmp_path):
     named, _ = told([row()], folder=tmp_path)
     assert set(named) == {"hmnist-scores", "cost", "provenance"}
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"epoch,train_loss\n1,0.5\n2,half\n", "line 3: must have numbers or nothing in its cells, .*'half'"),
+        (b"epoch,train_loss\n1\n", "line 2: must have 2 cells like the header, got 1"),
+        (b"epoch,train_loss\n1,\xff\n", "byte 19: must be UTF-8 text, got invalid start byte"),
+        (b'epoch,train_loss\n1,"2', "line 2: unexpected end of data"),
+    ],
+)
+def test_damaged_curves(content, sentence, tmp_path):
+    (tmp_path / "curve.csv").write_bytes(content)
+    with pytest.raises(ArgumentError, match=f"^{tmp_path / 'curve.csv'}, {sentence}"):
+        kept.read(tmp_path / "curve.csv")
+
+
+def test_curves_without_some_of_their_numbers(tmp_path):
+    (tmp_path / "curve.csv").write_text("epoch,train_loss,validation_mse\n1,0.5,\n2,0.25,0.1\n")
+    assert kept.read(tmp_path / "curve.csv") == {"epoch": [1, 2], "train_loss": [0.5, 0.25]}
+    (tmp_path / "curve.csv").write_text("epoch,train_loss\n")
+    assert kept.read(tmp_path / "curve.csv") == {}
 
 
 def test_experiments_make_one_report(tmp_path):

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from seq2tens.data import load_dataset
 from seq2tens.experiments import MODELS, Cell, append, provenance, read, run
 from seq2tens.experiments.processes import Outcome, Processes
 from seq2tens.experiments.progress import Bar, Lines, Progress, make_progress
-from seq2tens.experiments.runner import cores, prepare
+from seq2tens.experiments.runner import cores, prepare, record
 
 
 @pytest.fixture
@@ -141,6 +142,44 @@ def test_cells_that_another_run_finishes_meanwhile_are_not_run_again(data, tmp_p
     thread.join()
     assert thread_run[0].done == [cells[0]]
     assert thread_run[0].elsewhere == [cells[1]]
+
+
+COUNT = """
+import sys
+from experiments.toy import random_cell
+from seq2tens.experiments import run
+summary = run([random_cell(seed=seed) for seed in range(int(sys.argv[2]))], sys.argv[1], progress="silent")
+assert not summary.failed, summary.failed
+print(*(cell.seed for cell in summary.done))
+"""
+
+
+@pytest.mark.slow
+def test_two_runs_count_each_cell_once(data, tmp_path):
+    table, n = tmp_path / "t.csv", 6
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", COUNT, table, str(n)],
+            env=environment(data),
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    counted = [process.communicate()[0].split() for process in processes]
+    assert [process.returncode for process in processes] == [0, 0]
+    assert sorted(seed for seeds in counted for seed in seeds) == [str(seed) for seed in range(n)]
+    assert sorted(row.seed for row in read(table)) == list(range(n))
+    assert list((tmp_path / ".seq2tens").iterdir()) == []
+
+
+def test_a_cell_that_is_in_the_table_by_then_was_finished_elsewhere(data, tmp_path):
+    table = tmp_path / "t.csv"
+    (request,) = prepare([random_cell()], table, threads=1, data=data)
+    row = replace(ROW, key=request.cell.key)
+    assert record(Outcome(request.cell, row), request, table) == Outcome(request.cell, row)
+    assert record(Outcome(request.cell, row), request, table) == Outcome(request.cell)
+    assert read(table) == [row]
 
 
 def test_processes_that_were_stopped_start_nothing(data, tmp_path):

@@ -5,8 +5,10 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from seq2tens._checks import ArgumentError
 from seq2tens.experiments import Row, append, read
 from seq2tens.experiments.table import COLUMNS, finished
 
@@ -134,6 +136,49 @@ def test_malformed_tables(tmp_path, text, sentence):
     with pytest.raises(ValueError, match=str(path)):
         append(path, ROW)
     assert path.read_bytes() == before
+
+
+def test_a_table_that_is_not_text(tmp_path):
+    path = tmp_path / "tsc.csv"
+    append(path, ROW)
+    before = path.read_bytes().replace(b"LIBRAS", b"LIBR\xc4S")
+    path.write_bytes(before)
+    sentence = f"^{path}, byte {before.index(0xC4)}: must be UTF-8 text, got invalid continuation byte"
+    for attempt in (lambda: read(path), lambda: append(path, replace(ROW, key="other"))):
+        with pytest.raises(ArgumentError, match=sentence):
+            attempt()
+    assert path.read_bytes() == before
+
+
+def refusal(path):
+    """Why a table cannot be read, None if it can."""
+    try:
+        read(path)
+    except ArgumentError as error:
+        return str(error)
+
+
+def test_any_flipped_bit_is_another_table_or_one_error(tmp_path):
+    append(tmp_path / "tsc.csv", ROW)
+    content = (tmp_path / "tsc.csv").read_bytes()
+    refusals = []
+    for i in np.random.default_rng(0).choice(8 * len(content), 300, replace=False):
+        changed, path = bytearray(content), tmp_path / f"{i}.csv"
+        changed[i // 8] ^= 1 << i % 8
+        path.write_bytes(changed)
+        refusals += [(f"{path}, ", found)] if (found := refusal(path)) else []
+    assert len(refusals) > 100
+    assert all(found.startswith(place) for place, found in refusals)
+
+
+def test_two_names_of_one_table_have_one_lock(tmp_path):
+    (tmp_path / "results").mkdir()
+    (tmp_path / "link.csv").symlink_to(tmp_path / "results" / "tsc.csv")
+    assert append(tmp_path / "link.csv", ROW)
+    assert not append(tmp_path / "results" / "tsc.csv", ROW)
+    assert (tmp_path / "link.csv").is_symlink()
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["link.csv", "results"]
+    assert read(tmp_path / "link.csv") == [ROW]
 
 
 def test_a_table_that_is_not_there(tmp_path):

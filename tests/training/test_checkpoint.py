@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from seq2tens._checks import ArgumentError
 from seq2tens.training import (
     Callback,
     Checkpoints,
@@ -195,10 +196,10 @@ def test_all_damaged_starts_over(tmp_path):
 
 
 def test_an_unfinished_file_is_not_looked_at(tmp_path):
-    (tmp_path / "writing.tmp").write_bytes(b"half of a chec")
+    (tmp_path / ".seq2tens-0123").write_bytes(b"half of a chec")
     assert Checkpoints(tmp_path).read() is None
     train(recipe(epochs=1), checkpoint=tmp_path)
-    assert not (tmp_path / "writing.tmp").exists()
+    assert not (tmp_path / ".seq2tens-0123").exists()
 
 
 @pytest.mark.parametrize(
@@ -255,3 +256,16 @@ def test_encoding_keeps_every_type(dtype):
     again = decode(encode(Saved(tensors, {"x": 0.1})))
     assert again.document == {"x": 0.1}
     assert all(torch.equal(tensors[k], again.tensors[k]) and tensors[k].dtype == dtype for k in tensors)
+
+
+def test_every_flipped_bit_is_noticed():
+    saved = Saved({"a": torch.arange(6.0).reshape(2, 3), "b": torch.ones(2, dtype=torch.bool)}, {"x": 0.1})
+    content = encode(saved)
+    for place in range(len(content)):
+        for bit in range(8):
+            flipped = content[:place] + bytes([content[place] ^ 1 << bit]) + content[place + 1 :]
+            with pytest.raises(ArgumentError):
+                decode(flipped)
+    for end in range(len(content)):
+        with pytest.raises(ArgumentError):
+            decode(content[:end])

@@ -63,11 +63,13 @@ def test_ended_in_the_middle_of_a_file(size, tmp_path):
     process, _ = start(torn, tmp_path, 3, size)
     process.join()
     assert process.exitcode == -signal.SIGXFSZ
-    assert (tmp_path / "writing.tmp").stat().st_size == size
+    (unfinished,) = tmp_path.glob(".seq2tens-*")
+    assert unfinished.stat().st_size == size
     assert [decode(p.read_bytes()).document["epoch"] for p in Checkpoints(tmp_path).generations()] == [2, 1]
     expected, _ = train(recipe())
     model, _ = train(recipe(), checkpoint=tmp_path)
     assert same_weights(model, expected)
+    assert not unfinished.exists()
 
 
 def free_port():

@@ -77,11 +77,8 @@ def load(folder: Path) -> Any:
     """A saved classifier."""
     from seq2tens.estimators import SequenceClassifier
 
-    try:
-        with refusing(OSError, ValueError, path="DIR"):
-            return SequenceClassifier.load(folder)
-    except RuntimeError as error:  # its device is not there, or its tensors are those of another network
-        raise UserError(f"the model in {folder} cannot be used here: {error}") from error
+    with refusing(OSError, path="DIR"):
+        return SequenceClassifier.load(folder)
 
 
 def load_with_data(

@@ -20,6 +20,7 @@ from seq2tens.estimators.base import SequenceClassifier
 from seq2tens.estimators.devices import find_device, is_first, make_fabric
 from seq2tens.estimators.interruption import train
 from seq2tens.estimators.randomness import RandomState, repeatable_seed
+from seq2tens.estimators.saving import restored
 from seq2tens.estimators.weighting import class_weights, row_weights
 from seq2tens.training import Checkpoints, CrossEntropy, Recipe, SequenceBatch, SequenceSource, Subset
 from seq2tens.training.checkpoint import Tensors
@@ -210,9 +211,7 @@ class NetworkClassifier(SequenceClassifier):
         super()._restore(tensors, facts)
         self.history_ = facts["history"]
         self.interrupted_ = facts.get("interrupted", False)  # models saved before have no such entry
-        self.network_ = self._network(seed=0).eval()
-        self.network_.load_state_dict(tensors)
-        self.network_.to(find_device(self.device))
+        self.network_ = restored(lambda: self._network(seed=0), tensors, find_device(self.device))
 
 
 def forward(model: nn.Module, batch: SequenceBatch) -> tuple[Tensor, ...]:

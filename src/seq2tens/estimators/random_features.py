@@ -127,6 +127,10 @@ class RandomLS2TFeatures(SequenceTransformer):
         self.preparation_, self.metadata_ = Preparation.from_state(facts["preparation"]), facts["metadata"]
         self.increments_ = Scaler.from_state(facts["increments"])
         self.seed_, self.length_ = facts["seed"], facts["length"]
+        sizes, drawn = (self.n_blocks, self.order), tuple(tensors["level_scale"].shape[:2])
+        check.require(
+            drawn == sizes, f"`n_blocks` and `order` must be those of the tensors, {drawn}, got {sizes}"
+        )
         self.blocks_ = self._draw()
         self.calibrations_ = [
             Calibration(*parts) for parts in zip(*map(tensors.get, Calibration._fields), strict=True)

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import importlib.metadata
-import json
-import shutil
-import tempfile
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-import safetensors
-import safetensors.torch
+import torch
 from sklearn.exceptions import NotFittedError
+from torch import nn
+from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from seq2tens._checks import ArgumentError, require
-from seq2tens.estimators import _plain
-from seq2tens.training.checkpoint import Tensors, digest, write_atomically
+from seq2tens.estimators import _model_folder, _plain
+from seq2tens.training.checkpoint import Tensors
 
-FORMAT = 1
-TENSORS, DOCUMENT = "model.safetensors", "model.json"
-KEYS = {"format", "class", "params", "facts", "notes", "digest", "versions"}
 PACKAGES = ("seq2tens", "torch", "numpy", "aeon", "scikit-learn")
 
 Estimator = TypeVar("Estimator", bound="Storable")
+Network = TypeVar("Network", bound=nn.Module)
 
 
 class Storable:
@@ -46,30 +46,25 @@ class Storable:
         """
         if not self.is_fitted:
             raise NotFittedError(f"`save` needs a fitted {type(self).__name__}; call `fit` first")
-        target = Path(path).absolute()
-        _check_target(target)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        new = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-        try:
-            self._write(new, notes or {})
-            _put_in_place(new, target)
-        finally:
-            shutil.rmtree(new, ignore_errors=True)
+        with _model_folder.replacing(Path(os.path.realpath(path))) as folder:
+            self._write(folder, notes or {})
 
     @classmethod
     def load(cls: type[Estimator], path: str | Path) -> Estimator:
-        """The estimator saved in a folder, fitted; its predictions are the same to the last bit."""
-        folder = _whole(Path(path).absolute())
-        document = _read_document(folder)
-        found = Storable._known.get(document["class"])
-        require(
-            found is not None and issubclass(found, cls),
-            f"`path` must hold a saved {cls.__name__}, got {document['class']} in {folder}",
-        )
-        tensors = _read_tensors(folder, document["digest"])
-        params = {name: _plain.decode(value) for name, value in document["params"].items()}
-        estimator = found(**params)  # type: ignore[misc]
-        estimator._restore(tensors, document["facts"])
+        """The estimator saved in a folder, fitted; its predictions are the same to the last bit.
+
+        Files that were changed since are refused.
+        """
+        folder, document, tensors = _model_folder.read(Path(os.path.realpath(path)))
+        found = Storable._known.get(str(document["class"]))
+        if found is None or not issubclass(found, cls):
+            raise ArgumentError(
+                f"`path` must hold a saved {cls.__name__}, got {document['class']} in {folder}"
+            )
+        with _refusing(folder):
+            params = {name: _plain.decode(value) for name, value in document["params"].items()}
+            estimator = found(**params)
+            estimator._restore(tensors, document["facts"])
         estimator.notes_ = document["notes"]
         estimator.is_fitted = True
         return estimator
@@ -78,16 +73,13 @@ class Storable:
         tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in self._tensors().items()}
         params = self.get_params(deep=False)  # type: ignore[attr-defined]
         document = {
-            "format": FORMAT,
             "class": type(self).__name__,
             "params": {name: _plain.encode(value) for name, value in params.items()},
             "facts": self._facts(),
             "notes": notes,
-            "digest": digest(tensors, ""),
             "versions": {name: importlib.metadata.version(name) for name in PACKAGES},
         }
-        write_atomically(folder / TENSORS, safetensors.torch.save(tensors))
-        write_atomically(folder / DOCUMENT, json.dumps(document, indent=1).encode())
+        _model_folder.write(folder, document, tensors)
 
     def _tensors(self) -> Tensors:
         raise NotImplementedError
@@ -99,70 +91,52 @@ class Storable:
         raise NotImplementedError
 
 
-def _previous(target: Path) -> Path:
-    """Where the old folder waits while the new one takes its place."""
-    return target.with_name(f".{target.name}.previous")
+def restored(make: Callable[[], Network], weights: Tensors, device: torch.device) -> Network:
+    """The network with these weights, for predictions.
 
-
-def _check_target(target: Path) -> None:
-    """Only a saved model may be overwritten: its folder is removed in the end."""
-    if not target.exists():
-        return
-    require(target.is_dir(), f"`path` must be a folder, got the file {target}")
-    others = sorted({entry.name for entry in target.iterdir()} - {TENSORS, DOCUMENT})
+    One of other sizes is refused before it takes time and memory.
+    """
+    with torch.device("meta"), _parameters_at_most(len(weights)):
+        asked = {name: tuple(tensor.shape) for name, tensor in make().state_dict().items()}
+    there = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    wrong = sorted(name for name in asked.keys() | there if asked.get(name) != there.get(name))
     require(
-        not others,
-        f"`path` must be new or hold a saved model only, got {target} with {', '.join(others[:5])}",
+        not wrong,
+        f"the arguments must be those of the tensors, got {_first(wrong, asked)} for {_first(wrong, there)}",
     )
+    network = make().eval()
+    network.load_state_dict(weights)
+    return network.to(device)
 
 
-def _put_in_place(new: Path, target: Path) -> None:
-    """Exchange folders. There is no moment without one: what was moved aside is found by `load`."""
-    previous = _previous(target)
-    new.chmod(0o755)
-    if target.exists():
-        shutil.rmtree(previous, ignore_errors=True)
-        target.rename(previous)
+def _first(names: list[str], shapes: dict[str, tuple[int, ...]]) -> str:
+    return f"{names[0]} {shapes.get(names[0], 'not at all')}" if names else ""
+
+
+@contextmanager
+def _parameters_at_most(most: int) -> Iterator[None]:
+    """Refuse modules, built in this thread meanwhile, that have more parameters."""
+    thread, seen = threading.get_ident(), 0
+
+    def count(*_: Any) -> None:
+        nonlocal seen
+        seen += threading.get_ident() == thread
+        require(seen <= most, f"the arguments must be those of the {most} tensors, got a larger network")
+
+    hook = register_module_parameter_registration_hook(count)
     try:
-        new.rename(target)
-    except OSError:
-        if previous.exists():
-            previous.rename(target)
-        raise
-    shutil.rmtree(previous, ignore_errors=True)
+        yield
+    finally:
+        hook.remove()
 
 
-def _whole(folder: Path) -> Path:
-    """The folder, or what was there before a process was killed while it exchanged the two."""
-    return _previous(folder) if not folder.exists() and _previous(folder).exists() else folder
-
-
-def _read_document(folder: Path) -> dict[str, Any]:
-    path = folder / DOCUMENT
-    require(path.is_file(), f"`path` must be the folder of a saved model, got {folder} without {DOCUMENT}")
+@contextmanager
+def _refusing(folder: Path) -> Iterator[None]:
+    """One error, whatever is wrong: the files of format 1 may be damaged, a device may be absent here."""
     try:
-        document = json.loads(path.read_text())
-    except ValueError as error:
-        raise ArgumentError(_unreadable(path, error)) from error
-    ours = isinstance(document, dict) and set(document) == KEYS
-    require(ours, f"`path` must be the folder of a saved model, but {path} is something else")
-    require(document["format"] == FORMAT, f"{path} must have format {FORMAT}, got {document['format']}")
-    return document
-
-
-def _unreadable(path: Path, error: Exception) -> str:
-    return f"`path` must hold a complete model, but {path} cannot be read: {error}"
-
-
-def _read_tensors(folder: Path, expected: str) -> Tensors:
-    path = folder / TENSORS
-    require(path.is_file(), f"`path` must hold a complete model, got {folder} without {TENSORS}")
-    try:
-        tensors = safetensors.torch.load(path.read_bytes())
-    except safetensors.SafetensorError as error:
-        raise ArgumentError(_unreadable(path, error)) from error
-    require(
-        digest(tensors, "") == expected,
-        f"`path` must hold a complete model, but {path} does not belong to its {DOCUMENT}",
-    )
-    return tensors
+        yield
+    except Exception as error:
+        reason = str(error) if isinstance(error, ArgumentError) else f"{type(error).__name__}: {error}"
+        raise ArgumentError(
+            f"the model in {folder} cannot be used here: {_model_folder.DOCUMENT}: {reason}"
+        ) from error

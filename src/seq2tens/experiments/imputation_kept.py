@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from seq2tens._checks import ArgumentError, require
+from seq2tens.experiments.rows import csv_lines
 from seq2tens.training.checkpoint import write_atomically
 
 CURVE = ("epoch", "train_loss", "validation_nll", "validation_mse", "seconds")
@@ -47,10 +49,22 @@ def read(path: Path) -> dict[str, list[float]]:
     """The columns of a curve; a column without numbers is left out, and so are all where there is no file."""
     if not path.exists():
         return {}
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    names = rows[0] if rows else ()
-    return {name: [float(row[name]) for row in rows] for name in names if all(row[name] for row in rows)}
+    lines = csv_lines(path)
+    _, names = next(lines, (1, []))
+    rows = [_numbers(cells, len(names), f"{path}, line {number}") for number, cells in lines]
+    columns = {name: [row[i] for row in rows] for i, name in enumerate(names)} if rows else {}
+    return {
+        name: [n for n in column if n is not None] for name, column in columns.items() if None not in column
+    }
+
+
+def _numbers(cells: list[str], expected: int, place: str) -> list[float | None]:
+    """Of a line; None where a cell is empty."""
+    require(len(cells) == expected, f"{place}: must have {expected} cells like the header, got {len(cells)}")
+    try:
+        return [float(cell) if cell else None for cell in cells]
+    except ValueError as error:
+        raise ArgumentError(f"{place}: must have numbers or nothing in its cells, {error}") from error
 
 
 def _write(path: Path, header: Sequence[str], lines: Sequence[Sequence[object]]) -> None:
@@ -64,4 +78,4 @@ def _write(path: Path, header: Sequence[str], lines: Sequence[Sequence[object]])
 def write_bytes(path: Path, content: bytes) -> None:
     """Whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, content, f".{path.name}.tmp")
+    write_atomically(path, content)

@@ -55,6 +55,11 @@ class Request:
         return Path(self.scratch, f"{self.cell.key}.lock")
 
     @property
+    def claim(self) -> Path:
+        """Held by a run on this machine until the cell is in its table."""
+        return Path(self.scratch, f"{self.cell.key}.claim")
+
+    @property
     def log(self) -> Path:
         """What the process has to say; kept if it fails."""
         return Path(self.scratch, f"{self.cell.key}.log")

@@ -17,7 +17,7 @@ from seq2tens import _checks as check
 from seq2tens.experiments.cells import AnyCell
 from seq2tens.experiments.processes import KILLED, Outcome, Processes, Request
 from seq2tens.experiments.progress import Style
-from seq2tens.experiments.runner import Summary, collect, prepare
+from seq2tens.experiments.runner import Summary, collect, prepare, record
 
 # How often a cell is given to another machine after its own was lost.
 SECOND_CHANCES = 2
@@ -59,7 +59,9 @@ def run_on_ray(
     with contextlib.redirect_stdout(sys.stderr):  # Ray tells of lost machines there, up to the very end
         try:
             _check_cores(ray, threads)
-            return collect(_outcomes(ray, requests), requests, results, progress)
+            by_cell = {request.cell: request for request in requests}
+            outcomes = (record(found, by_cell[found.cell], results) for found in _outcomes(ray, requests))
+            return collect(outcomes, len(requests), progress)
         finally:
             ray.shutdown()
 

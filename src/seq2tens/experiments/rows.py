@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import astuple, fields
 from pathlib import Path
@@ -70,30 +71,7 @@ class RowTable(Generic[R]):
 
         A table with other columns, cells that cannot be read or a cell that is there twice is an error.
         """
-        return self._parse(Path(path).read_text(encoding="utf-8"), path)
-
-    def append(self, path: str | Path, row: R) -> bool:
-        """Add a row at the end, unless its cell is there already; True if it was added.
-
-        The file is made if it does not exist.
-        """
-        path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(path.with_name(f".{path.name}.lock")):
-            if row.key in self.finished(path):
-                return False
-            text = path.read_text(encoding="utf-8") if path.exists() else _line(self.columns)
-            # An editor may have taken the last line's end away.
-            text = text.rstrip("\n") + "\n" + _line(astuple(row))  # type: ignore[call-overload]
-            write_atomically(path, text.encode(), f".{path.name}.tmp")
-        return True
-
-    def finished(self, path: str | Path) -> set[str]:
-        """The keys of all finished cells; none where there is no table yet."""
-        return {row.key for row in self.read(path)} if Path(path).exists() else set()
-
-    def _parse(self, text: str, path: str | Path) -> list[R]:
-        lines = _lines(text, path)
+        lines = csv_lines(path)
         self._check_header(next(lines, (1, []))[1], path)
         rows: dict[str, R] = {}
         for number, cells in lines:
@@ -102,6 +80,26 @@ class RowTable(Generic[R]):
             require(row.key not in rows, f"{place}: the cell {row.key} must be there once, got it again")
             rows[row.key] = row
         return list(rows.values())
+
+    def append(self, path: str | Path, row: R) -> bool:
+        """Add a row at the end, unless its cell is there already; True if it was added.
+
+        The file is made if it does not exist.
+        """
+        path = Path(os.path.realpath(path))  # the lock is that of the file, whatever links lead to it
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(path.with_name(f".{path.name}.lock")):
+            if row.key in self.finished(path):
+                return False
+            text = _text(path) if path.exists() else _line(self.columns)
+            # An editor may have taken the last line's end away.
+            text = text.rstrip("\n") + "\n" + _line(astuple(row))  # type: ignore[call-overload]
+            write_atomically(path, text.encode())
+        return True
+
+    def finished(self, path: str | Path) -> set[str]:
+        """The keys of all finished cells; none where there is no table yet."""
+        return {row.key for row in self.read(path)} if Path(path).exists() else set()
 
     def _check_header(self, found: list[str], path: str | Path) -> None:
         unknown = [name for name in found if name not in self.columns]
@@ -139,9 +137,16 @@ def _line(cells: tuple[Any, ...]) -> str:
     return text.getvalue()
 
 
-def _lines(text: str, path: str | Path) -> Iterator[tuple[int, list[str]]]:
-    """Each line's number and its cells."""
-    reader = csv.reader(io.StringIO(text), strict=True)
+def _text(path: str | Path) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ArgumentError(f"{path}, byte {error.start}: must be UTF-8 text, got {error.reason}") from error
+
+
+def csv_lines(path: str | Path) -> Iterator[tuple[int, list[str]]]:
+    """The number of each line of a file, and its cells."""
+    reader = csv.reader(io.StringIO(_text(path)), strict=True)
     try:
         for cells in reader:
             yield reader.line_num, cells

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from seq2tens import _checks as check
+from seq2tens._storage import exclusive
 from seq2tens.experiments import experiment
 from seq2tens.experiments.cells import AnyCell
 from seq2tens.experiments.processes import Outcome, Processes, Request
@@ -63,7 +64,7 @@ def run(
     check.positive_int("threads", threads)
     share = max(1, threads // workers)
     requests = prepare(cells, results, threads=share, data=data, scratch=scratch, **options)
-    return collect(_outcomes(requests, results, workers), requests, results, progress)
+    return collect(_outcomes(requests, results, workers), len(requests), progress)
 
 
 def cores() -> int:
@@ -104,16 +105,21 @@ def _experiments(cells: Sequence[AnyCell]) -> list[str]:
     return names
 
 
-def collect(
-    outcomes: Iterator[Outcome], requests: Sequence[Request], results: str | Path, progress: Style
-) -> Summary:
-    """Add finished cells to the table as they come in."""
-    summary, by_cell = Summary(), {request.cell: request for request in requests}
-    with make_progress(progress, len(requests)) as display:
+def record(outcome: Outcome, request: Request, results: str | Path) -> Outcome:
+    """Add a finished cell to the table; one that is there already counts as another run's."""
+    if outcome.row is None:
+        return outcome
+    added = experiment.find(outcome.cell.experiment).table.append(results, outcome.row)
+    request.clean()
+    return outcome if added else Outcome(outcome.cell)
+
+
+def collect(outcomes: Iterator[Outcome], total: int, progress: Style) -> Summary:
+    """Tell of cells as they come to their end."""
+    summary = Summary()
+    with make_progress(progress, total) as display:
         for outcome in outcomes:
             if outcome.row is not None:
-                experiment.find(outcome.cell.experiment).table.append(results, outcome.row)
-                by_cell[outcome.cell].clean()
                 summary.done.append(outcome.cell)
             elif outcome.reason is not None:
                 summary.failed[outcome.cell] = outcome.reason
@@ -124,14 +130,16 @@ def collect(
 
 
 def _outcomes(requests: Iterable[Request], results: str | Path, workers: int) -> Iterator[Outcome]:
-    """Run them, so many at a time; when the caller stops listening, all processes end."""
+    """Run and record them, so many at a time; when the caller stops listening, all processes end."""
     processes = Processes()
 
     def run_one(request: Request) -> Outcome:
-        # Another run may have been quicker.
-        if request.cell.key in finished([request.cell], results):
-            return Outcome(request.cell)
-        return processes.run(request)
+        request.claim.parent.mkdir(parents=True, exist_ok=True)
+        # From before the look at the table until the row is there, or two runs would find the cell missing.
+        with exclusive(request.claim, wait=False) as ours:
+            if not ours or request.cell.key in finished([request.cell], results):
+                return Outcome(request.cell)
+            return record(processes.run(request), request, results)
 
     with ThreadPoolExecutor(workers) as pool:
         try:

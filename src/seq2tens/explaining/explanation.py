@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -122,12 +121,11 @@ class Explanation:
 
     def to_csv(self, path: str | Path) -> None:
         """Write the table, with all digits; a file that was there stays if this fails."""
-        path, text = Path(path), io.StringIO()
+        text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(Row._fields)
         writer.writerows(self.table())
-        # A name of its own for every process: several may write into one folder.
-        write_atomically(path, text.getvalue().encode(), f".{path.name}.{os.getpid()}.tmp")
+        write_atomically(Path(path), text.getvalue().encode())
 
     def figure(self, *, unit: str = "time") -> Figure:
         """A heat map of times and variables, and above it single steps, and arcs between pairs of them.

@@ -7,8 +7,6 @@ import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import safetensors
-
 from seq2tens import _checks as check
 from seq2tens._storage import Saved, Tensors, decode, digest, encode, write_atomically
 from seq2tens.training._fields import between
@@ -62,7 +60,7 @@ class Checkpoints:
         for path in self.generations():
             try:
                 return decode(path.read_bytes())
-            except (ValueError, safetensors.SafetensorError) as error:
+            except check.ArgumentError as error:
                 # Out of the way, or it would count as a generation.
                 path.replace(path.with_suffix(".damaged"))
                 warnings.warn(

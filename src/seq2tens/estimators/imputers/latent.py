@@ -20,6 +20,7 @@ from seq2tens.estimators.imputers.base import Draws, Imputer
 from seq2tens.estimators.imputers.kinds import Values
 from seq2tens.estimators.interruption import train
 from seq2tens.estimators.randomness import RandomState, repeatable_seed
+from seq2tens.estimators.saving import restored
 from seq2tens.models.gpvae import GPVAE, Posterior
 from seq2tens.models.gpvae.decoders import Likelihood
 from seq2tens.training import Checkpoints, IncompleteBatch, Loss, OneCycle, RaggedSource, Recipe
@@ -258,12 +259,9 @@ class LatentImputer(Imputer):
         super()._restore(tensors, facts)
         self.interrupted_ = facts.get("interrupted", False)  # models saved before have no such entry
         self.history_, self.constants_ = facts["history"], tensors["constants"].numpy()
-        self.network_ = self._network(seed=0).eval()
         prefix = "network."
-        self.network_.load_state_dict(
-            {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
-        )
-        self.network_.to(find_device(self.device))
+        weights = {n.removeprefix(prefix): w for n, w in tensors.items() if n.startswith(prefix)}
+        self.network_ = restored(lambda: self._network(seed=0), weights, find_device(self.device))
 
     @classmethod
     def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import safetensors
 import torch
 from torch import Tensor, nn
 
@@ -37,10 +36,9 @@ def shapes(tree: Tree) -> Any:
 
 def save(path: str | Path, tree: Tree, notes: dict[str, Any]) -> None:
     """Write a tree and JSON data to a file, completely or not at all."""
-    path = Path(path)
     tensors: Tensors = {}
     document = {"state": _taken_apart(tree, tensors), "notes": notes}
-    write_atomically(path, encode(Saved(tensors, document)), f".{path.name}.tmp")
+    write_atomically(Path(path), encode(Saved(tensors, document)))
 
 
 def load(path: str | Path) -> tuple[Tree, dict[str, Any]]:
@@ -50,7 +48,7 @@ def load(path: str | Path) -> tuple[Tree, dict[str, Any]]:
     try:
         tensors, document = decode(path.read_bytes())
         return _put_together(document["state"], tensors), document["notes"]
-    except (ValueError, KeyError, TypeError, safetensors.SafetensorError) as error:
+    except (check.ArgumentError, KeyError, TypeError) as error:
         raise check.ArgumentError(
             f"`path` must be the file of a saved state, but {path} cannot be read: {error}"
         ) from error
