@@ -27,7 +27,7 @@ def test_names():
     assert tsc.EXPERIMENT.models == tuple(MODELS)
 
 
-@pytest.mark.data
+@pytest.mark.data("../published")
 def test_published_names_and_data_sets_are_those_of_the_paper():
     data = os.environ.get("SEQ2TENS_DATA")
     table = Path(data or "", "..", "published", "tsc_accuracy.csv")

@@ -20,7 +20,7 @@ from seq2tens.training.randomness import initial
 
 SMALL = {"width": 4, "dropout": 0.4, "spatial_dropout": 0.3, "batch_size": 8, "learning_rate": 1e-2}
 data_only = [
-    pytest.mark.data,
+    pytest.mark.data("physionet2012"),
     pytest.mark.skipif(real_folder() is None, reason="needs physionet2012 in SEQ2TENS_DATA"),
 ]
 

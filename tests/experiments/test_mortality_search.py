@@ -99,7 +99,7 @@ def test_settings_are_chosen_by_the_sum_of_z_scores():
     assert choose(cells, tested) == choose(cells, rows)
 
 
-@pytest.mark.data
+@pytest.mark.data("physionet2012")
 @pytest.mark.slow
 @pytest.mark.skipif(real_folder() is None, reason="needs physionet2012 in SEQ2TENS_DATA")
 def test_a_search_runs_what_is_missing(tmp_path):
