@@ -10,7 +10,7 @@ from hypothesis import settings
 # Same examples in every run, and no deadline: a shared machine makes time limits flaky.
 settings.register_profile("seq2tens", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("seq2tens")
-torch.set_num_threads(1)  # pytest-xdist already uses every core
+THREADS = int(os.environ.get("SEQ2TENS_TEST_THREADS", "1"))  # pytest-xdist already uses every core
 if data := os.environ.pop("SEQ2TENS_DATA", None):
     if not Path(data).is_dir():
         raise pytest.UsageError(f"SEQ2TENS_DATA must name a folder that exists, got {data!r}")
@@ -25,7 +25,8 @@ def generator() -> torch.Generator:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip what needs real files where these are not at hand."""
+    """Skip what needs real files where these are not at hand; start from one number of threads."""
+    torch.set_num_threads(THREADS)
     for mark in item.iter_markers("data"):
         folder = os.environ.get("SEQ2TENS_DATA")
         if not folder:
