@@ -15,7 +15,8 @@ from seq2tens.experiments import MODELS, Cell, published, tsc
 from seq2tens.training import fast_recipe, paper_recipe
 
 TRAINED = [name for name, model in MODELS.items() if model.trained]
-QUICK = ["random-ls2t", "dtw", "muse", "multirocket-hydra", "arkernel", "smts", "lps", "mvarf"]
+COMPILED = [pytest.param(name, marks=pytest.mark.slow) for name in ("muse", "multirocket-hydra")]
+QUICK = ["random-ls2t", "dtw", *COMPILED, "arkernel", "smts", "lps", "mvarf"]
 
 
 def test_names():

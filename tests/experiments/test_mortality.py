@@ -168,6 +168,7 @@ class TestOnFewStays:
         other = kind(replace(stays, validation=loud))
         assert other.source(stays.train).digest == kind(stays).source(stays.train).digest
 
+    @pytest.mark.slow
     def test_cells_run_in_processes_and_go_on_where_they_were(self, data, tmp_path):
         """Half of the training is done by hand, as by a run that was killed."""
         table, scratch, wanted = tmp_path / "m.csv", tmp_path / "scratch", cell(epochs=4)

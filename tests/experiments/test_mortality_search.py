@@ -52,6 +52,7 @@ print(*(cell.key for cell in trials(["fcn"], sys.argv[1], n_trials=6)))
 """
 
 
+@pytest.mark.slow
 def test_machines_that_share_a_journal_draw_the_same_trials(tmp_path):
     journal = tmp_path / "search.journal"
     processes = [

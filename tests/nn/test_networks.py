@@ -200,6 +200,7 @@ def test_half_precision_model(name, training):
         assert network(x, lengths=lengths).isfinite().all()
 
 
+@pytest.mark.slow
 @every_network
 @pytest.mark.parametrize(("given", "training"), [("nothing", True), ("lengths", False), ("mask", True)])
 def test_compile_fullgraph(name, given, training):
