@@ -1,5 +1,6 @@
 PYTHON ?= python3
 BIN := .venv/bin
+TESTS ?= tests
 
 .PHONY: demo test test-all test-machines lint format bench docs clean
 
@@ -7,10 +8,10 @@ demo: .venv/.library
 	$(BIN)/python examples/japanese_vowels.py
 
 test: .venv/.dev
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" $(TESTS)
 
 test-all: .venv/.dev
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(BIN)/python -m pytest -n auto --dist worksteal $(TESTS)
 
 test-machines: .venv/.dev
 	$(BIN)/python tests/machines.py
