@@ -79,7 +79,7 @@ def read_only(setting: Setting, scratch: Path) -> None:
     home.mkdir()
     for path in (*setting.root.rglob("*"), setting.root, home):
         path.chmod(path.stat().st_mode & ~0o222)
-    setting.environment["HOME"] = str(home)
+    setting.environment |= {"HOME": str(home), "XDG_CACHE_HOME": str(home)}
     if os.geteuid() == 0:  # who may write everywhere, unless that right is given up
         if shutil.which("setpriv") is None:
             raise NotPossible("root may write everywhere, and there is no setpriv to take that right away")
