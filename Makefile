@@ -1,13 +1,20 @@
 PYTHON ?= python3
 BIN := .venv/bin
+TESTS ?= tests
 
-.PHONY: demo test lint format bench docs clean
+.PHONY: demo test test-all test-machines lint format bench docs clean
 
 demo: .venv/.library
 	$(BIN)/python examples/japanese_vowels.py
 
 test: .venv/.dev
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" $(TESTS)
+
+test-all: .venv/.dev
+	$(BIN)/python -m pytest -n auto --dist worksteal $(TESTS)
+
+test-machines: .venv/.dev
+	$(BIN)/python tests/machines.py
 
 lint: .venv/.dev
 	$(BIN)/ruff format --check .

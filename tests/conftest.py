@@ -10,9 +10,11 @@ from hypothesis import settings
 # Same examples in every run, and no deadline: a shared machine makes time limits flaky.
 settings.register_profile("seq2tens", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("seq2tens")
-torch.set_num_threads(1)  # pytest-xdist already uses every core
-if "SEQ2TENS_DATA" in os.environ:  # some tests change to another folder
-    os.environ["SEQ2TENS_DATA"] = str(Path(os.environ["SEQ2TENS_DATA"]).resolve())
+THREADS = int(os.environ.get("SEQ2TENS_TEST_THREADS", "1"))  # pytest-xdist already uses every core
+if data := os.environ.pop("SEQ2TENS_DATA", None):
+    if not Path(data).is_dir():
+        raise pytest.UsageError(f"SEQ2TENS_DATA must name a folder that exists, got {data!r}")
+    os.environ["SEQ2TENS_DATA"] = str(Path(data).resolve())  # some tests change to another folder
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what runs in its background
     signal.signal(signal.SIGINT, signal.default_int_handler)  # else processes of tests would ignore Ctrl-C
 
@@ -22,16 +24,19 @@ def generator() -> torch.Generator:
     return torch.Generator().manual_seed(0)
 
 
-def _reference_folder() -> Path | None:
-    data = os.environ.get("SEQ2TENS_DATA")
-    folder = Path(data).parent / "reference" if data else None
-    return folder if folder and folder.is_dir() else None
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what needs real files where these are not at hand; start from one number of threads."""
+    torch.set_num_threads(THREADS)
+    for mark in item.iter_markers("data"):
+        folder = os.environ.get("SEQ2TENS_DATA")
+        if not folder:
+            pytest.skip("SEQ2TENS_DATA is not set")
+        for path in mark.args:
+            if not Path(folder, path).exists():
+                pytest.skip(f"SEQ2TENS_DATA has no {path}")
 
 
 @pytest.fixture
 def reference():
-    """Load a file of the authors' numbers by name; skip where the files are absent."""
-    folder = _reference_folder()
-    if folder is None:
-        pytest.skip("SEQ2TENS_DATA does not point beside a folder of reference values")
-    return lambda name: np.load(folder / name)
+    """Load a file of the authors' numbers by name, in a test that is marked with `data("../reference")`."""
+    return lambda name: np.load(Path(os.environ["SEQ2TENS_DATA"], "..", "reference", name))

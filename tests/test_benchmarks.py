@@ -55,6 +55,7 @@ def test_the_time_of_a_sample_is_scaled():
     assert run.measure(case, seconds=0.01)["contenders"]["tenth"]["ratio"] > 3
 
 
+@pytest.mark.slow
 def test_peak_memory_sees_an_allocation(monkeypatch):
     monkeypatch.setattr(run._memory, "_KEPT", run._memory._KEPT)  # put back afterwards
     size = 200 * 2**20
@@ -78,6 +79,7 @@ def test_accuracies_are_kept_and_reported(tmp_path):
     assert "| ECG | 2.0 + 1.0 |" in page.read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::numba.core.errors.NumbaTypeSafetyWarning")  # in aeon's distances
 def test_a_classifier_is_measured_once(tmp_path):
     results = tmp_path / "accuracy.csv"

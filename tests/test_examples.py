@@ -29,12 +29,9 @@ def test_the_demo_learns_and_draws(japanese_vowels, tmp_path, capsys):
     assert all(f"{value:.3f}" in shown for value in japanese_vowels.PUBLISHED.values())
 
 
-@pytest.mark.data
+@pytest.mark.data("../published")
 def test_the_demo_cites_the_published_numbers(japanese_vowels):
-    data = os.environ.get("SEQ2TENS_DATA")
-    table = Path(data or "", "..", "published", "tsc_accuracy.csv")
-    if not data or not table.exists():
-        pytest.skip("SEQ2TENS_DATA does not point beside a folder of published numbers")
+    table = Path(os.environ["SEQ2TENS_DATA"], "..", "published", "tsc_accuracy.csv")
     with table.open() as file:
         rows = [row for row in csv.DictReader(file) if row["dataset"] == "JapaneseVowels"]
     published = sorted(float(row["mean_accuracy"]) for row in rows)

@@ -116,6 +116,7 @@ def test_citation_and_version():
     assert f"[{seq2tens.__version__}]" in (ROOT / "CHANGELOG.md").read_text()
 
 
+@pytest.mark.slow
 def test_shapes_are_as_written():
     """Public functions called with jaxtyping's annotations enforced, in a process of their own."""
     code = (Path(__file__).parent / "shapes.py").read_text()

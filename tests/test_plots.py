@@ -81,6 +81,7 @@ def test_errors_name_the_argument(tmp_path):
         assert str(raised.value) == message
 
 
+@pytest.mark.slow
 def test_no_global_state():
     code = "import sys, seq2tens.plots; print('matplotlib.pyplot' in sys.modules)"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -46,6 +46,7 @@ def test_help_has_every_data_set_and_model():
     assert "\n  tsc  " in done("reproduce", "--help")
 
 
+@pytest.mark.slow
 def test_a_table_is_filled_by_the_same_command(data, tmp_path):
     table = tmp_path / "results" / "t.csv"
     shown = run(*quick(table))
@@ -74,6 +75,7 @@ def test_all_that_is_found_is_taken(data, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data"]
 
 
+@pytest.mark.slow
 def test_cells_that_fail_are_named_at_the_end(data, tmp_path):
     (data / "tsc" / "LIBRAS.npz").write_text("not an archive")
     shown = run(*quick(tmp_path / "t.csv", "--datasets", "ECG", "--progress", "silent"))
@@ -84,6 +86,7 @@ def test_cells_that_fail_are_named_at_the_end(data, tmp_path):
     assert "must be a zip of arrays" in sentence
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_workers_and_the_same_command_goes_on(data, tmp_path):
     table = tmp_path / "t.csv"
     command = [*quick(table, "--datasets", "ECG"), "--workers", 2, "--progress", "silent"]

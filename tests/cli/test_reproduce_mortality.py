@@ -12,7 +12,7 @@ from seq2tens.experiments.mortality_table import TABLE
 
 VERB = ("reproduce", "mortality")
 needs_stays = [
-    pytest.mark.data,
+    pytest.mark.data("physionet2012"),
     pytest.mark.slow,
     pytest.mark.skipif(real_folder() is None, reason="needs physionet2012 in SEQ2TENS_DATA"),
 ]

@@ -50,6 +50,7 @@ def test_unknown_options_and_unreadable_numbers():
     )
 
 
+@pytest.mark.slow
 def test_the_installed_command():
     process = start("info", "no-such-data")
     stdout, stderr = process.communicate(timeout=120)

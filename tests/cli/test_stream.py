@@ -454,6 +454,7 @@ def begin(*arguments):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_predictions_come_at_once_and_a_signal_saves(model, rows, tmp_path, number, code):
     header, *lines = rows.splitlines(keepends=True)

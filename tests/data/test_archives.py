@@ -46,13 +46,13 @@ def described(split):
     return len(train), len(test), train.sequences.n_channels, lengths.min(), lengths.max(), len(classes)
 
 
-@pytest.mark.data
+@pytest.mark.data("tsc")
 @pytest.mark.parametrize("name", TSC)
 def test_packed_sets_are_as_their_table_says(folder, name):
     assert described(load_dataset(name)) == TSC[name]
 
 
-@pytest.mark.data
+@pytest.mark.data("tsc")
 def test_japanese_vowels_are_the_same_in_folder_and_bundle(folder, monkeypatch):
     packed = load_dataset("JapaneseVowels", folder)
     monkeypatch.delenv("SEQ2TENS_DATA")

@@ -75,7 +75,7 @@ def thousand():
     return healing_mnist.load(limit=1000).train[:]
 
 
-@pytest.mark.data
+@pytest.mark.data("mnist")
 def test_white_pixels_are_missing_twice_as_often(thousand):
     missing, white = ~thousand.observed, thousand.truth == 1
     assert missing.mean() == pytest.approx(0.45, abs=0.002)
@@ -84,7 +84,7 @@ def test_white_pixels_are_missing_twice_as_often(thousand):
     assert of_white.mean() / of_black.mean() == pytest.approx(2, abs=0.01)
 
 
-@pytest.mark.data
+@pytest.mark.data("mnist")
 def test_simple_imputation_is_as_good_as_published(thousand):
     gaps, hidden = thousand.with_nan, thousand.hidden
 

@@ -68,7 +68,7 @@ def test_images_and_labels_must_fit(tmp_path):
         mnist.load(tmp_path)
 
 
-@pytest.mark.data
+@pytest.mark.data("mnist")
 def test_real_digits():
     if not os.environ.get("SEQ2TENS_DATA"):
         pytest.skip("SEQ2TENS_DATA is not set")

@@ -59,7 +59,7 @@ def test_refused(folder):
         physionet2012.grid(timeless)
 
 
-@pytest.mark.data
+@pytest.mark.data("physionet2012")
 def test_real_set():
     if not os.environ.get("SEQ2TENS_DATA"):
         pytest.skip("SEQ2TENS_DATA is not set")

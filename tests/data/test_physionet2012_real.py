@@ -12,7 +12,7 @@ from data.stays import COLUMNS, as_text
 from seq2tens.data import Preparation, Sequences, physionet2012
 from seq2tens.estimators import FCNClassifier
 
-pytestmark = pytest.mark.data
+pytestmark = pytest.mark.data("physionet2012")
 
 KEYS = ("record", "minute", "param", "value")
 PARTS = ("train", "validation", "test")

@@ -84,7 +84,7 @@ def test_refused(folder):
         sprites.load(folder, missing=2)
 
 
-@pytest.mark.data
+@pytest.mark.data("sprites")
 def test_real_sprites_agree_with_published_errors():
     """Some test sequences; published: 0.013 for the mean of a sequence, 0.028 for the last value."""
     if not os.environ.get("SEQ2TENS_DATA"):

@@ -6,6 +6,7 @@ from distributed.problems import averaged_errors, dropped, function_errors, halv
 from distributed.processes import together
 
 
+@pytest.mark.slow
 def test_layer_as_a_function():
     for errors in together(function_errors, 2):
         assert {key: error for key, error in errors.items() if error > 1e-10} == {}

@@ -50,7 +50,6 @@ class TestRandomLS2TClassifier(ClassifierContract):
         )
         assert plain < 0.05 < balanced
 
-    @pytest.mark.data
     def test_japanese_vowels(self):
         train, test = load_dataset("JapaneseVowels")
         model = RandomLS2TClassifier(random_state=0).fit(train.sequences, train.labels)

@@ -138,6 +138,7 @@ def test_nothing_to_draw_is_an_error(call, name):
         call()
 
 
+@pytest.mark.slow
 def test_no_global_state():
     code = "import sys, seq2tens.experiments.figures; print('matplotlib.pyplot' in sys.modules)"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

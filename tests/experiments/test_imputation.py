@@ -160,6 +160,7 @@ def area(features, labels):
     )
 
 
+@pytest.mark.slow
 def test_pictures_are_of_the_same_sequences_for_every_model(data, tmp_path):
     pictures = {}
     for wanted in (rule("hmnist", "mean"), rule("hmnist", "forward")):

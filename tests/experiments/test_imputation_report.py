@@ -47,7 +47,7 @@ def keep(folder, finished, epochs=2):
     imsave(files.picture, np.random.default_rng(0).random((18, 16, 3)))
 
 
-@pytest.mark.data
+@pytest.mark.data("../published")
 def test_published_numbers_are_those_on_file():
     data = os.environ.get("SEQ2TENS_DATA")
     path = Path(data).parent / "published" / "imputation.csv" if data else None

@@ -16,7 +16,8 @@ from seq2tens.training import fast_recipe, paper_recipe
 from seq2tens.training.state import State
 
 TRAINED = [name for name, model in MODELS.items() if model.trained]
-QUICK = ["random-ls2t", "dtw", "muse", "multirocket-hydra", "arkernel", "smts", "lps", "mvarf"]
+COMPILED = [pytest.param(name, marks=pytest.mark.slow) for name in ("muse", "multirocket-hydra")]
+QUICK = ["random-ls2t", "dtw", *COMPILED, "arkernel", "smts", "lps", "mvarf"]
 
 
 def test_names():
@@ -28,7 +29,7 @@ def test_names():
     assert tsc.EXPERIMENT.models == tuple(MODELS)
 
 
-@pytest.mark.data
+@pytest.mark.data("../published")
 def test_published_names_and_data_sets_are_those_of_the_paper():
     data = os.environ.get("SEQ2TENS_DATA")
     table = Path(data or "", "..", "published", "tsc_accuracy.csv")

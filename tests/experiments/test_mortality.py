@@ -20,7 +20,7 @@ from seq2tens.training.randomness import initial
 
 SMALL = {"width": 4, "dropout": 0.4, "spatial_dropout": 0.3, "batch_size": 8, "learning_rate": 1e-2}
 data_only = [
-    pytest.mark.data,
+    pytest.mark.data("physionet2012"),
     pytest.mark.skipif(real_folder() is None, reason="needs physionet2012 in SEQ2TENS_DATA"),
 ]
 
@@ -168,6 +168,7 @@ class TestOnFewStays:
         other = kind(replace(stays, validation=loud))
         assert other.source(stays.train).digest == kind(stays).source(stays.train).digest
 
+    @pytest.mark.slow
     def test_cells_run_in_processes_and_go_on_where_they_were(self, data, tmp_path):
         """Half of the training is done by hand, as by a run that was killed."""
         table, scratch, wanted = tmp_path / "m.csv", tmp_path / "scratch", cell(epochs=4)

@@ -35,7 +35,7 @@ def line(table, *names):
     return dict(zip(table.header, found, strict=True))
 
 
-@pytest.mark.data
+@pytest.mark.data("../published")
 def test_published_numbers_are_those_on_file():
     data = os.environ.get("SEQ2TENS_DATA")
     path = Path(data).parent / "published" / "mortality_physionet2012.csv" if data else None

@@ -52,6 +52,7 @@ print(*(cell.key for cell in trials(["fcn"], sys.argv[1], n_trials=6)))
 """
 
 
+@pytest.mark.slow
 def test_machines_that_share_a_journal_draw_the_same_trials(tmp_path):
     journal = tmp_path / "search.journal"
     processes = [
@@ -99,7 +100,7 @@ def test_settings_are_chosen_by_the_sum_of_z_scores():
     assert choose(cells, tested) == choose(cells, rows)
 
 
-@pytest.mark.data
+@pytest.mark.data("physionet2012")
 @pytest.mark.slow
 @pytest.mark.skipif(real_folder() is None, reason="needs physionet2012 in SEQ2TENS_DATA")
 def test_a_search_runs_what_is_missing(tmp_path):

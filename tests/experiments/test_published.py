@@ -25,7 +25,7 @@ def on_file():
     return read
 
 
-@pytest.mark.data
+@pytest.mark.data("../published")
 def test_accuracies(on_file):
     rows = on_file("tsc_accuracy.csv")
     assert len(rows) == len(published.DATASETS) * len(published.MODELS)
@@ -38,7 +38,7 @@ def test_accuracies(on_file):
             assert found.std == (float(row["std_accuracy"]) if row["std_accuracy"] else None)
 
 
-@pytest.mark.data
+@pytest.mark.data("../published")
 def test_data_sets(on_file):
     rows = on_file("tsc_datasets.csv")
     assert list(published.DATASETS) == [row["dataset"] for row in rows]
@@ -47,7 +47,7 @@ def test_data_sets(on_file):
         assert facts._asdict() == {name: int(value) for name, value in row.items()}
 
 
-@pytest.mark.data
+@pytest.mark.data("../published")
 def test_probabilities(on_file):
     rows = on_file("bayesian_signed_rank.csv")
     assert {

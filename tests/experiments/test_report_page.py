@@ -8,7 +8,10 @@ from experiments.browser import PROGRAM, browser
 from experiments.results_table import partial, row, write
 from seq2tens.experiments import report
 
-pytestmark = pytest.mark.skipif(PROGRAM is None, reason="needs Chromium (Debian: apt-get install chromium)")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(PROGRAM is None, reason="needs Chromium (Debian: apt-get install chromium)"),
+]
 ACCURACY = "#tsc-accuracy-fast"
 CELLS = "#tsc-cells"
 

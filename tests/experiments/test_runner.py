@@ -29,6 +29,7 @@ def data(tmp_path):
     return archive(tmp_path / "data")
 
 
+@pytest.mark.slow
 def test_cells_are_run_once(data, tmp_path):
     cells, table = [random_cell("LIBRAS"), random_cell("ECG"), random_cell("LIBRAS")], tmp_path / "tsc.csv"
     summary = run(cells, table, workers=2, threads=5, data=data, progress="silent")
@@ -48,6 +49,7 @@ def test_cells_are_run_once(data, tmp_path):
     assert read(table) == rows
 
 
+@pytest.mark.slow
 def test_a_cell_that_fails_does_not_keep_the_others_from_running(data, tmp_path):
     (data / "tsc" / "LIBRAS.npz").write_text("not an archive")
     summary = run(
@@ -61,6 +63,7 @@ def test_a_cell_that_fails_does_not_keep_the_others_from_running(data, tmp_path)
     assert "Traceback" in log.read_text()
 
 
+@pytest.mark.slow
 def test_a_killed_process_costs_its_cell_only(data, tmp_path):
     table, found = tmp_path / "t.csv", []
     cells = [random_cell("LIBRAS"), random_cell("ECG")]
@@ -111,6 +114,7 @@ def test_a_killed_run_goes_on_where_it_was(data, tmp_path):
     assert not folder.exists()
 
 
+@pytest.mark.slow
 def test_workers_end_with_the_process_that_started_them(data, tmp_path):
     process = start(tmp_path / "t.csv", data)
     (worker,) = wait_for(lambda: workers_of(process.pid))
@@ -119,6 +123,7 @@ def test_workers_end_with_the_process_that_started_them(data, tmp_path):
     wait_for(lambda: not is_running(worker))
 
 
+@pytest.mark.slow
 def test_cells_that_another_run_is_at_work_on_are_left_to_it(data, tmp_path):
     cells, scratch = [random_cell("LIBRAS"), random_cell("ECG")], tmp_path / "scratch"
     scratch.mkdir()
@@ -129,6 +134,7 @@ def test_cells_that_another_run_is_at_work_on_are_left_to_it(data, tmp_path):
     assert not summary.failed
 
 
+@pytest.mark.slow
 def test_cells_that_another_run_finishes_meanwhile_are_not_run_again(data, tmp_path):
     cells, table = [random_cell("LIBRAS"), random_cell("ECG")], tmp_path / "t.csv"
     run(cells, tmp_path / "other.csv", data=data, progress="silent")
@@ -275,6 +281,7 @@ else:
 """
 
 
+@pytest.mark.slow
 def test_peak_memory_is_that_of_the_process_alone(tmp_path):
     (tmp_path / "peak.py").write_text(PEAK)
     shown = subprocess.run(

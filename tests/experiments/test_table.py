@@ -93,6 +93,7 @@ for i in range(20):
 """
 
 
+@pytest.mark.slow
 def test_several_processes_add_to_one_table(tmp_path):
     path = tmp_path / "tsc.csv"
     append(path, ROW)

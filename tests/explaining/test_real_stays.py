@@ -1,7 +1,5 @@
 """A network of the published size on real stays of the PhysioNet 2012 challenge."""
 
-import os
-
 import numpy as np
 import pytest
 
@@ -11,9 +9,9 @@ from seq2tens.data import Preparation, physionet2012
 from seq2tens.explaining import explain
 
 
-@pytest.mark.data
+@pytest.mark.data("physionet2012")
 def test_contributions_of_37_variables_add_up():
-    part = physionet2012.load(os.environ["SEQ2TENS_DATA"]).validation
+    part = physionet2012.load().validation
     preparation = Preparation(since_observed=True).fit(part.sequences[:200])
     features = nn.FCNLS2T(preparation.n_outputs, fcn_width=64, width=256, depth=3, order=3)
     network = randomized(features, n_classes=2, scale=0.05)

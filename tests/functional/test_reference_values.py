@@ -8,7 +8,7 @@ from torch.testing import assert_close
 
 from seq2tens.functional import difference, ls2t, normalize_levels, time_embedding
 
-pytestmark = pytest.mark.data
+pytestmark = pytest.mark.data("../reference")
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 NAME = re.compile(r"out_M(\d)_(ind|rec)_eo(\d)_rev(\d)_seq(\d)_bias(\d)_mask(\w+)")
 

@@ -1,13 +1,11 @@
 """Every network learns with the training loop, from made-up sequences and from real ones."""
 
-import os
-
 import numpy as np
 import pytest
 import torch
 
 from models.stays import CHANNELS, SMALL
-from seq2tens.data import Sequences
+from seq2tens.data import Sequences, physionet2012
 from seq2tens.models.irregular import NETWORKS, IrregularScaler, IrregularSource
 from seq2tens.training import CrossEntropy, Recipe, fit
 
@@ -69,10 +67,6 @@ def test_training_with_noise_can_be_repeated(name):
 
 @pytest.fixture(scope="module")
 def real():
-    if "SEQ2TENS_DATA" not in os.environ:
-        pytest.skip("SEQ2TENS_DATA is not set")
-    from seq2tens.data import physionet2012
-
     stays = physionet2012.load().train
     rows = np.concatenate([np.flatnonzero(np.asarray(stays.labels) == label)[:32] for label in (0, 1)])
     sequences = stays.sequences[rows]
@@ -81,7 +75,7 @@ def real():
     )
 
 
-@pytest.mark.data
+@pytest.mark.data("physionet2012")
 @every_network
 def test_real_stays_are_learned(name, real):
     torch.manual_seed(0)

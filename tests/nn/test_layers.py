@@ -132,7 +132,6 @@ def test_vmap_over_weights_is_an_ensemble(x):
     assert_close(torch.vmap(run)(stacked), torch.stack([layer(x) for layer in layers]), **EXACT)
 
 
-@pytest.mark.slow
 def test_compiles_to_one_graph(layer, x):
     torch._dynamo.reset()
     layer.backend = "reference"

@@ -87,7 +87,7 @@ def load_deep(values):
     return model, [block.norm for block in model.blocks], 4
 
 
-@pytest.mark.data
+@pytest.mark.data("../reference")
 @pytest.mark.parametrize(("file", "load"), [("net_FCN.npz", load_fcn), ("net_DeepLS2TNet.npz", load_deep)])
 def test_the_authors_networks(reference, file, load):
     values = {k: torch.from_numpy(v) for k, v in reference(file).items() if k != "names"}
@@ -200,6 +200,7 @@ def test_half_precision_model(name, training):
         assert network(x, lengths=lengths).isfinite().all()
 
 
+@pytest.mark.slow
 @every_network
 @pytest.mark.parametrize(("given", "training"), [("nothing", True), ("lengths", False), ("mask", True)])
 def test_compile_fullgraph(name, given, training):

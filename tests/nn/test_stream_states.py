@@ -52,6 +52,7 @@ def test_a_state_is_a_plain_tree_of_fixed_size_that_later_steps_leave_alone(name
     assert_close(stream.push(x[:, :5]), after, rtol=0, atol=0)
 
 
+@pytest.mark.slow
 def test_a_state_goes_on_in_another_process(tmp_path):
     module, x = build("fcn-ls2t"), draw(1, STEPS, 3)
     stream = module.stream()

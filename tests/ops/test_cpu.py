@@ -122,7 +122,6 @@ def test_one_chain_in_whole_vectors(sizes, masked, order, dtype, tolerance):
         assert float((found - expected).abs().max()) <= tolerance * float(expected.abs().max())
 
 
-@pytest.mark.slow
 def test_results_that_no_cache_holds():
     """Large outputs are written past the caches: in groups of functionals, or from rows elsewhere."""
     generator = torch.Generator().manual_seed(0)
@@ -161,7 +160,6 @@ def test_same_bits_whatever_the_number_of_threads(shape, weights):
         assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("differenced", [True, False])
 def test_float32_over_a_million_steps(differenced):
     gen = torch.Generator().manual_seed(0)

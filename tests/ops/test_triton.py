@@ -61,6 +61,7 @@ class TestTriton(contracts.LS2TContract):
         ("weights", "lift_order", "reverse", "return_sequences"),
         [("recursive", 1, False, True), ("recursive", 2, True, False), ("independent", 2, False, False)],
     )
+    @pytest.mark.slow
     def test_first_and_second_derivatives(self, weights, lift_order, reverse, return_sequences):
         super().test_first_and_second_derivatives(2, weights, lift_order, reverse, return_sequences)
 
@@ -233,6 +234,7 @@ assert [bool(kernel.asm["ptx"]) for kernel in compiled] == [True] * 9
 """
 
 
+@pytest.mark.slow
 @needs_triton
 @pytest.mark.skipif(sys.platform != "linux", reason="the compiler comes with the wheels for Linux")
 def test_calls_compile_for_a_gpu_without_one(tmp_path):

@@ -40,11 +40,16 @@ def covariance(mean, diagonal, off_diagonal):
     return root(diagonal, off_diagonal) @ root(diagonal, off_diagonal).mT
 
 
+def log_volume(triangular):
+    """log |det|, read off the diagonal: elimination overflows where entries range over many decades."""
+    return triangular.diagonal(dim1=-2, dim2=-1).abs().log().sum(-1)
+
+
 def kl(mean, diagonal, off_diagonal, prior_covariance):
     """KL(N(m, A) ‖ N(0, K)), with one K for all or one for each latent dimension."""
     lower = torch.linalg.cholesky(prior_covariance)
-    white = torch.linalg.solve_triangular(lower, root(diagonal, off_diagonal), upper=False)
+    upper = root(diagonal, off_diagonal)
+    white = torch.linalg.solve_triangular(lower, upper, upper=False)
     distance = torch.linalg.solve_triangular(lower, mean.mT[..., None], upper=False)
-    volume = torch.linalg.slogdet(white).logabsdet
     squares = white.square().sum((-2, -1)) + distance.square().sum((-2, -1))
-    return 0.5 * (squares - mean.shape[1]) - volume
+    return 0.5 * (squares - mean.shape[1]) + log_volume(lower) - log_volume(upper)

@@ -1,0 +1,149 @@
+"""The tests of the numerical parts once more, on machines that this one can pass for: `make test-machines`.
+
+    python tests/machines.py [NAME ...]
+
+A machine is an environment. Two need more than that: a copy of torch or of the package, made for the purpose.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).parents[1]
+TESTS = ("ops", "functional", "nn", "algebra")
+# Neither the interpreter of Triton nor the compiler knows of machines; differences of tiny inputs take long.
+LEFT_OUT = "not triton and not compile and not test_derivatives"
+THREE = {"SEQ2TENS_TEST_THREADS": "3"}
+
+# What is about threads runs with three: with one, it makes no difference. SCRATCH is a folder of its own.
+MACHINES = {
+    "one thread": {"SEQ2TENS_TEST_THREADS": "1"},
+    "three threads": THREE,
+    "torch without vector instructions": {"ATEN_CPU_CAPABILITY": "default"},
+    "OpenMP that adapts to the load": {"OMP_DYNAMIC": "true", **THREE},
+    "OpenMP that grants one thread": {"OMP_THREAD_LIMIT": "1", **THREE},
+    "MKL for any processor": {"MKL_CBWR": "COMPATIBLE"},
+    "MKL for AVX2": {"MKL_CBWR": "AVX2"},
+    "kernels for any processor": {"NUMBA_CPU_NAME": "generic", "NUMBA_CACHE_DIR": "SCRATCH/kernels"},
+    "without libgomp": THREE,
+    "read-only installation": {},
+}
+
+
+class NotPossible(Exception):
+    """This machine cannot pass for that one."""
+
+
+@dataclass
+class Setting:
+    """Where tests run, and how."""
+
+    environment: dict[str, str]
+    root: Path = ROOT
+    packages: tuple[Path, ...] = ()
+    launcher: tuple[str, ...] = ()
+
+
+def without_libgomp(setting: Setting, scratch: Path) -> None:
+    """A torch that does not bring libgomp but loads that of the system, as some distributions build it."""
+    import torch
+
+    installed, copy, system = Path(torch.__file__).parent, scratch / "site" / "torch", scratch / "system"
+    for folder in (copy, system):
+        folder.mkdir(parents=True)
+    for path in installed.iterdir():
+        (copy / path.name).symlink_to(path)
+    (copy / "lib").unlink()
+    (copy / "lib").mkdir()
+    for path in (installed / "lib").iterdir():
+        folder = system if path.name.startswith("libgomp") else copy / "lib"
+        (folder / path.name).symlink_to(path)
+    setting.environment["LD_LIBRARY_PATH"] = str(system)
+    setting.packages = (copy.parent,)
+
+
+def read_only(setting: Setting, scratch: Path) -> None:
+    """Neither the package nor the home can be written to."""
+    setting.root, home = scratch / "installed", scratch / "home"
+    for name in ("src", "tests"):
+        shutil.copytree(ROOT / name, setting.root / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", setting.root)
+    home.mkdir()
+    for path in (*setting.root.rglob("*"), setting.root, home):
+        path.chmod(path.stat().st_mode & ~0o222)
+    setting.environment |= {"HOME": str(home), "XDG_CACHE_HOME": str(home)}
+    if os.geteuid() == 0:  # who may write everywhere, unless that right is given up
+        if shutil.which("setpriv") is None:
+            raise NotPossible("root may write everywhere, and there is no setpriv to take that right away")
+        setting.launcher = ("setpriv", "--inh-caps=-all", "--bounding-set=-all")
+
+
+PREPARE: dict[str, Callable[[Setting, Path], None]] = {
+    "without libgomp": without_libgomp,
+    "read-only installation": read_only,
+}
+
+
+def run_tests(setting: Setting, report: Path) -> subprocess.CompletedProcess[str]:
+    """The fast tests in one process, with this setting's package in front of any that is installed."""
+    chosen = ["-m", "not slow", "-k", LEFT_OUT, *(f"tests/{name}" for name in TESTS)]
+    options = ["-q", "-rf", "--tb=short", "-p", "no:cacheprovider", f"--junitxml={report}"]
+    path = os.pathsep.join(map(str, (*setting.packages, setting.root / "src")))
+    return subprocess.run(
+        [*setting.launcher, sys.executable, "-m", "pytest", *options, *chosen],
+        cwd=setting.root,
+        env={**os.environ, **setting.environment, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def counts(report: Path) -> str:
+    """Passed, failed and skipped, of the report that pytest wrote."""
+    if not report.exists():
+        return "crashed"
+    (suite,) = ElementTree.parse(report).getroot().iter("testsuite")
+    n, failed, errors, skipped = (int(suite.get(k, 0)) for k in ("tests", "failures", "errors", "skipped"))
+    return f"{n - failed - errors - skipped} passed, {failed + errors} failed, {skipped} skipped"
+
+
+def visit(name: str) -> bool:
+    """Run the tests on the machine of this name, print a line about it, and tell whether they passed."""
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="seq2tens-machine-") as folder:
+        scratch = Path(folder)
+        given = MACHINES[name].items()
+        setting = Setting({key: value.replace("SCRATCH", folder) for key, value in given})
+        try:
+            PREPARE.get(name, lambda setting, scratch: None)(setting, scratch)
+        except NotPossible as reason:
+            print(f"{name}: left out, {reason}", flush=True)
+            return True
+        done = run_tests(setting, scratch / "report.xml")
+        line = f"{name}: {counts(scratch / 'report.xml')}, {time.monotonic() - started:.0f} s"
+    end = "\n".join(done.stdout.splitlines()[-60:])
+    print(line if done.returncode == 0 else f"{line}\n{end}", flush=True)
+    return done.returncode == 0
+
+
+def main(names: list[str]) -> int:
+    unknown = sorted(set(names) - MACHINES.keys())
+    if unknown:
+        raise SystemExit(f"machines are {', '.join(MACHINES)}, got {', '.join(unknown)}")
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        passed = list(pool.map(visit, names or MACHINES))
+    print(f"{sum(passed)} of {len(passed)} machines passed")
+    return 0 if all(passed) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
