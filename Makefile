@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 TESTS ?= tests
 
-.PHONY: demo test test-all test-machines lint format bench docs clean
+.PHONY: demo test test-all test-machines wheel sanitize lint format bench docs clean
 
 demo: .venv/.library
 	$(BIN)/python examples/japanese_vowels.py
@@ -15,6 +15,14 @@ test-all: .venv/.dev
 
 test-machines: .venv/.dev
 	$(BIN)/python tests/machines.py
+
+# Build a wheel, and try it in an empty environment that finds no compiler.
+wheel:
+	rm -rf dist build/wheel
+	$(PYTHON) -m pip wheel --quiet --no-deps --wheel-dir dist .
+	$(PYTHON) -m venv build/wheel
+	PATH=$(CURDIR)/build/wheel/bin build/wheel/bin/python -m pip install --quiet dist/*.whl
+	cd build/wheel && PATH=$(CURDIR)/build/wheel/bin bin/python -I ../../tests/smoke.py
 
 lint: .venv/.dev
 	$(BIN)/ruff format --check .
@@ -31,13 +39,19 @@ bench: .venv/.bench
 docs: .venv/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-.venv/.library: pyproject.toml
+sanitize:
+	csrc/check/sanitize
+
+# What the kernels are built from: an installation older than any of these is made again.
+KERNELS := CMakeLists.txt $(wildcard csrc/*.h csrc/*.cpp)
+
+.venv/.library: pyproject.toml $(KERNELS)
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
 # One marker file per extra, so that a target installs what it needs and no more.
-.venv/.%: pyproject.toml
+.venv/.%: pyproject.toml $(KERNELS)
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --editable '.[$*]'
 	touch $@

@@ -16,7 +16,6 @@ from pathlib import Path
 import torch
 
 from benchmarks.registry import Case, Work
-from seq2tens.ops import _memory
 
 SECONDS = 1.0  # per contender and case, at least
 REPEATS = 4  # at least
@@ -70,8 +69,7 @@ def percentiles(work: Work) -> dict[str, float]:
 
 def peak_bytes(work: Work) -> int:
     """Memory that one call needs beyond what stood before it, outputs included (Linux only)."""
-    _memory._KEPT = 0  # else the outputs of the first call would stand before it
-    work()  # compile and load first
+    work()  # load first
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")  # reset the high-water mark

@@ -185,6 +185,13 @@ class LS2TContract:
         assert_close(y.double(), target, rtol=1e-4, atol=1e-4 * float(target.abs().max()))
 
 
+def spread_out(tensor):
+    """The same values with gaps of something else between them."""
+    memory = torch.full((*tensor.shape, 3), 7).to(tensor)
+    memory[..., 1] = tensor
+    return memory[..., 1]
+
+
 @contextmanager
 def poisoned_memory():
     """Inside, `torch.empty` is filled with NaN, so that reading what was not written shows."""
@@ -262,12 +269,17 @@ class FastPathContract(LS2TContract):
 
     @pytest.mark.parametrize("weights", ["recursive", "independent"])
     def test_strided_inputs(self, weights):
-        options = problem(3, weights, 1, batch=4, time=9)
-        strided = {
-            **options,
-            "x": options["x"].transpose(0, 1).contiguous().transpose(0, 1),
-            "weight": options["weight"].mT.contiguous().mT,
-            "bias": options["bias"].mT.contiguous().mT,
-        }
-        assert not strided["x"].is_contiguous()
+        options = problem(3, weights, 3, batch=4, time=9)
+        options["mask"] = torch.arange(9) < torch.tensor([[9], [4], [7], [1]])
+        _, options["state"] = self.run(options, return_state=True)
+        strided = {k: spread_out(v) if isinstance(v, torch.Tensor) else v for k, v in options.items()}
+        assert not any(t.is_contiguous() for t in strided.values() if isinstance(t, torch.Tensor))
         assert_close(self.run(strided), self.run(options), **EXACT)
+        for changes in self.expanded(options):
+            copied = {k: v.clone(memory_format=torch.contiguous_format) for k, v in changes.items()}
+            assert_close(self.run({**options, **changes}), self.run({**options, **copied}), **EXACT)
+
+    def expanded(self, options):
+        """One number in place of many: memory ends where a kernel that counts would read on."""
+        for name in ("lift_coefficients", "decay", "bias", "weight", "state"):
+            yield {name: options[name].flatten()[:1].expand(options[name].shape)}

@@ -57,6 +57,16 @@ def not_empty(name: str, x: Tensor) -> None:
         )
 
 
+def same_device(**tensors: Tensor | None) -> None:
+    """Require all tensors on the device of the first one; None stands for no tensor."""
+    (first, like), *others = tensors.items()
+    for name, tensor in others:
+        if tensor is not None and like is not None and tensor.device != like.device:
+            raise ArgumentError(
+                f"`{name}` must be on the device of `{first}`, {like.device}, got {tensor.device}"
+            )
+
+
 def positive_int(name: str, value: int) -> None:
     """Require an integer of at least 1."""
     if not isinstance(value, int) or isinstance(value, bool):
@@ -92,6 +102,7 @@ def step_mask(x: Tensor, mask: Tensor | None, lengths: Lengths | None) -> Tensor
         if steps.dtype != torch.bool:
             raise TypeError(f"`mask` must be boolean (True where a step counts), got {steps.dtype}")
         shape("mask", steps, (batch, time), "(batch, time)")
+        same_device(x=x, mask=steps)
     if lengths is None:
         return steps
     counts = _as_tensor("lengths", lengths, x.device)

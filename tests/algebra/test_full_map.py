@@ -269,10 +269,11 @@ def test_autocast_does_not_lower_the_precision():
 
 
 def test_end_points_do_not_hold_on_to_paths():
-    one_by_one = seq2tens(normal(1, 500, 2), 3, backend="reference")
+    for backend in ("reference", "cpu"):
+        element = seq2tens(normal(1, 500, 2), 3, backend=backend)
+        assert {level.untyped_storage().nbytes() for level in element.levels} == {8 + 16 + 32 + 64}
+    one_by_one = seq2tens(normal(1, 500, 2), 3, lambda x: [x])
     assert [level.untyped_storage().nbytes() for level in one_by_one.levels] == [8, 16, 32, 64]
-    together = seq2tens(normal(1, 500, 2), 3, backend="cpu")
-    assert {level.untyped_storage().nbytes() for level in together.levels} == {8 + 16 + 32 + 64}
 
 
 def test_vmap_equals_batching():

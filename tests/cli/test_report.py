@@ -100,4 +100,4 @@ def test_tables_that_are_broken_leave_an_old_report_alone(results, tmp_path):
         assert refused("report", table, "--out", out, "--force").startswith(message)
         assert out.read_text() == "old"
     table.write_bytes(b"\xff\xfe\x00")
-    assert "codec" in refused("report", table, "--out", out, "--force")
+    assert "must be UTF-8 text" in refused("report", table, "--out", out, "--force")

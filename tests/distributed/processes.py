@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-PRELOAD = ["torch", "torch._dynamo", "numba", "lightning_fabric", "distributed.problems", "distributed.fits"]
+PRELOAD = ["torch", "torch._dynamo", "lightning_fabric", "distributed.problems", "distributed.fits"]
 SECONDS = 600  # generous: the machine may be busy, or measured on
 
 

@@ -8,7 +8,7 @@ from torch.testing import assert_close
 
 from contracts import EXACT, ORDERS, problem
 from seq2tens.functional import ls2t, sliding_ls2t
-from seq2tens.ops import windows
+from seq2tens.ops.windows import reference
 
 
 def without_decay(*arguments, **options):
@@ -36,7 +36,7 @@ def prepare(request):
 @pytest.mark.parametrize("piece", [2**20, 200, 1])
 @pytest.mark.parametrize(("order", "weights", "lift_order"), ORDERS)
 def test_every_window(order, weights, lift_order, piece, prepare, monkeypatch):
-    monkeypatch.setattr(windows, "PIECE", piece)
+    monkeypatch.setattr(reference, "PIECE", piece)
     options = without_decay(order, weights, lift_order, time=11, width=3)
     mask = torch.rand(2, 11, generator=torch.Generator().manual_seed(1)) < 0.7
     for window, stride, chosen in [(1, 1, None), (3, 1, mask), (4, 3, None), (6, 2, mask), (11, 4, None)]:
@@ -63,7 +63,7 @@ def test_random_windows(time, share, stride, width, batch, weights, seed):
 
 def test_long_windows_in_pieces(prepare, monkeypatch):
     """More steps in a window than a piece has, so that scans go on from borders."""
-    monkeypatch.setattr(windows, "PIECE", 1)
+    monkeypatch.setattr(reference, "PIECE", 1)
     options = without_decay(3, "recursive", 2, time=450)
     options["x"] /= 10
     found = sliding_ls2t(**prepare(options), window=150, stride=30)
@@ -81,7 +81,7 @@ def test_several_lengths():
 @pytest.mark.parametrize("piece", [2**20, 1])
 @pytest.mark.parametrize("weights", ["recursive", "independent"])
 def test_first_and_second_derivatives(weights, piece, monkeypatch):
-    monkeypatch.setattr(windows, "PIECE", piece)
+    monkeypatch.setattr(reference, "PIECE", piece)
     options = without_decay(3, weights, 2, time=7, features=2)
     mask = torch.rand(2, 7, generator=torch.Generator().manual_seed(0)) < 0.8
     names = ["x", "weight", "bias", "lift_coefficients"]

@@ -48,7 +48,7 @@ FUSED = {
     "deep-sequences": {"_StackBackward": 1},
     "fcn": {"_NormalizeProductBackward": 3},
     "resnet": {"_NormalizeProductBackward": 4},
-    "fcn-ls2t": {"_NormalizeProductBackward": 3, "_ShortcutsBackward": 1},
+    "fcn-ls2t": {"_NormalizeProductBackward": 3, "_StackBackward": 1},
 }
 LENGTHS = torch.tensor([6, 4, 6, 1, 0])
 every_network = pytest.mark.parametrize("name", NETWORKS)

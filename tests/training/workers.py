@@ -15,7 +15,7 @@ import torch
 from seq2tens.training import Callback, Checkpoints, Plateau, fit
 from training.problems import QUIET, cross_entropy, make_model, order_task, recipe, train
 
-PRELOAD = ["torch", "torch._dynamo", "lightning_fabric", "numba", "seq2tens.training", "seq2tens.nn"]
+PRELOAD = ["torch", "torch._dynamo", "lightning_fabric", "seq2tens.training", "seq2tens.nn"]
 
 
 def start(target, *arguments):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Literal, TypeGuard
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -12,9 +12,9 @@ from torch import Tensor
 
 from seq2tens._checks import choice, floating, positive_int, require, sequences, shape, step_mask
 from seq2tens.algebra.free_tensor import FreeTensor
-from seq2tens.algebra.lifts import Lift, PowerLift, exponential
-from seq2tens.ops.full_map import full_map, why_not
-from seq2tens.ops.full_map_reference import reference_scan
+from seq2tens.algebra.lifts import Lift, PowerLift
+from seq2tens.ops.dispatch import full_precision
+from seq2tens.ops.full_map import full_map, reference_scan
 
 Backend = Literal["auto", "reference", "cpu"]
 
@@ -41,11 +41,13 @@ def seq2tens(
     positive_int("order", order)
     x, keep = observed(x, mask, lengths)
     coefficients = _coefficients(lift, order)
-    if _fused(coefficients, x, backend):
-        return _OneBuffer(full_map(x, coefficients, order, return_sequences), x.shape[2], order)
-    # autocast would send the matrix products of the recursion back to half precision
-    with torch.autocast(x.device.type, enabled=False):
-        lift = exponential(order if lift == "exp" else 1) if isinstance(lift, str) else lift
+    if coefficients is not None:
+        flat = full_map(x, coefficients, order, return_sequences, backend=backend)
+        return _OneBuffer(flat, x.shape[2], order)
+    choice("backend", backend, (None, "auto", "reference", "cpu"))
+    if backend == "cpu":
+        raise RuntimeError("`backend` 'cpu' cannot run here: `lift` is not a PowerLift")
+    with full_precision(x):
         levels = reference_scan(_lifted(x, keep, lift), order, return_sequences)
     scalar = levels[0].new_ones(levels[0].shape[:-1])
     return FreeTensor((scalar, *levels))
@@ -59,10 +61,8 @@ def signature(
     require(path.shape[1] > 0, f"`path` must have at least one point, got shape {tuple(path.shape)}")
     positive_int("order", order)
     path, _ = observed(path, None, None)
-    coefficients = _coefficients("exp", order)
-    if _fused(coefficients, path, backend):
-        return _OneBuffer(full_map(path, coefficients, order, False, True), path.shape[2], order)
-    return seq2tens(path.diff(dim=1), order, "exp", backend="reference")
+    flat = full_map(path, _inverse_factorials(order), order, False, increments=True, backend=backend)
+    return _OneBuffer(flat, path.shape[2], order)
 
 
 class _OneBuffer(FreeTensor):
@@ -86,17 +86,6 @@ class _OneBuffer(FreeTensor):
         return self._flat if scalar else self._flat[..., 1:]
 
 
-def _fused(coefficients: Tensor | None, x: Tensor, backend: Backend | None) -> TypeGuard[Tensor]:
-    """Whether to take the fused path; one that is asked for by name runs or raises."""
-    choice("backend", backend, (None, "auto", "reference", "cpu"))
-    if backend == "reference":
-        return False
-    reason = "`lift` is not a PowerLift" if coefficients is None else why_not(x, coefficients)
-    if reason and backend == "cpu":
-        raise RuntimeError(f"`backend` 'cpu' cannot run here: {reason}")
-    return reason is None
-
-
 def observed(x: Tensor, mask: Tensor | None, lengths: Tensor | None) -> tuple[Tensor, Tensor | None]:
     """The checked steps in at least float32, 0 where they do not count, and the joint mask."""
     sequences("x", x)
@@ -111,19 +100,22 @@ def observed(x: Tensor, mask: Tensor | None, lengths: Tensor | None) -> tuple[Te
     return torch.where(keep.unsqueeze(-1), x, 0.0), keep
 
 
+def _inverse_factorials(order: int) -> Tensor:
+    return torch.tensor([1 / math.factorial(k) for k in range(1, order + 1)], dtype=torch.float64)
+
+
 def _coefficients(lift: str | Lift, order: int) -> Tensor | None:
     """The coefficients of a power lift, or None for another."""
     if isinstance(lift, str):
         choice("lift", lift, ("linear", "1+x", "exp"))
-        p = order if lift == "exp" else 1
-        return torch.tensor([1 / math.factorial(k) for k in range(1, p + 1)], dtype=torch.float64)
+        return _inverse_factorials(order if lift == "exp" else 1)
     if not callable(lift):
         raise TypeError(f"`lift` must be a name or a callable, got {type(lift).__name__}")
     # a subclass may have a `forward` of its own
     return lift.coefficients if type(lift) is PowerLift else None
 
 
-def _lifted(x: Tensor, keep: Tensor | None, lift: Lift) -> list[Tensor]:
+def _lifted(x: Tensor, keep: Tensor | None, lift: Any) -> list[Tensor]:
     """The levels of φ at every step, checked, and 0 at steps that do not count."""
     levels = list(lift(x))
     require(len(levels) > 0, "`lift` must return at least one level, got an empty list")

@@ -69,6 +69,7 @@ def _installation() -> Facts:
         **{name: importlib.metadata.version(name) for name in names},
         "device": _devices(),
         **{f"backend {name}": reason or "ready" for name, reason in ops.backends().items()},
+        "kernels": ops.kernels(),
         "models": ", ".join(MODELS),
         "data sets": ", ".join(available_datasets()),
     }

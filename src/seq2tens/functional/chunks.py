@@ -17,7 +17,7 @@ from seq2tens import _checks as check
 from seq2tens import ops
 from seq2tens.functional.layer import Weights, check_functionals
 from seq2tens.ops.factors import join, make_factors
-from seq2tens.ops.functionals import Functionals
+from seq2tens.ops.ls2t.functionals import Functionals
 
 
 class Transfer(NamedTuple):

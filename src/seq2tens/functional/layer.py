@@ -11,7 +11,7 @@ from torch import Tensor
 
 from seq2tens import _checks as check
 from seq2tens import ops
-from seq2tens.ops.functionals import Functionals
+from seq2tens.ops.ls2t.functionals import Functionals
 
 Weights = Literal["recursive", "independent"]
 
@@ -142,6 +142,8 @@ def _check_parameters(x: Tensor, weight: Tensor, bias: Tensor | None, order: int
             f"`weight` must have {components} components for {weights} weights of order {order}, "
             f"got {weight.shape[0]}"
         )
+    if weight.shape[2] == 0:
+        raise ValueError(f"`weight` must have a width of at least 1, got shape {tuple(weight.shape)}")
     if x.shape[-1] != weight.shape[1]:
         raise ValueError(
             f"`x` must have {weight.shape[1]} channels (the in_features of `weight`), got {x.shape[-1]}"

@@ -13,7 +13,7 @@ from seq2tens.nn.layers import LS2T
 from seq2tens.nn.masked import MaskedBatchNorm, align, check_rate, spatial_dropout
 from seq2tens.nn.plain import is_plain
 from seq2tens.nn.streamable import Streamable
-from seq2tens.ops.normalize import Running
+from seq2tens.ops.batch_norm import Running
 from seq2tens.ops.stack import Layer, Options, normalized_stack
 
 

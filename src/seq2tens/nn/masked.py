@@ -16,7 +16,7 @@ from torch.nn import functional as torch_F
 
 from seq2tens import _checks as check
 from seq2tens import functional as F
-from seq2tens.ops.normalize import Normalized, Running, Settings, normalize, normalize_product
+from seq2tens.ops.batch_norm import Normalized, Running, Settings, normalize, normalize_product
 
 if TYPE_CHECKING:
     from seq2tens.nn.synchronised import Peers

@@ -43,7 +43,7 @@ from seq2tens.nn.masked import (
 )
 from seq2tens.nn.plain import is_plain
 from seq2tens.nn.streamable import Streamable
-from seq2tens.ops.shortcuts import Ends, Shortcut, shortcut_stack
+from seq2tens.ops.stack import Ends, Shortcut, shortcut_stack
 
 KERNELS = (8, 5, 3)
 MERGED = math.sqrt(0.5)  # brings the sum of two branches of variance 1 back to variance 1
@@ -100,7 +100,7 @@ class ConvBlock(nn.Module):
         return is_plain(conv, MaskedConv) and conv.bias is not None and is_plain(self.norm, MaskedBatchNorm)
 
     def as_shortcut(self, x: Tensor, in_features: int, out_features: int) -> Shortcut | None:
-        """The block in training as one of `ops.shortcuts`; None where it is not just such a shortcut now."""
+        """The block in training as one of `ops.stack`; None where it is not just such a shortcut now."""
         if self.activation or self.spatial_dropout != 0 or not self.has_plain_parts() or lacks_products(x):
             return None
         (weight, bias), norm = (self.conv.weight, self.conv.bias), self.norm

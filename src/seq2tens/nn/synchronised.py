@@ -13,8 +13,8 @@ from torch.autograd.function import once_differentiable
 from torch.distributed import ProcessGroup
 
 from seq2tens.nn.masked import MaskedBatchNorm
+from seq2tens.ops.batch_norm import Normalized
 from seq2tens.ops.collectives import gather, total
-from seq2tens.ops.normalize import Normalized
 
 Rows = Float[Tensor, "rows channels inner"]
 Each = Float[Tensor, " channels"]
@@ -41,7 +41,7 @@ class Peers:
     def normalize_rows(
         self, x: Rows, mask: Bool[Tensor, " rows"] | None, weight: Each | None, bias: Each | None, eps: float
     ) -> Normalized:
-        """As `ops.normalize.normalize_rows`, over the rows of all processes."""
+        """As `ops.batch_norm.normalize`, over the rows of all processes."""
         if not self.counting:
             mask = x.new_zeros(len(x), dtype=torch.bool)
         return Normalized(*_NormalizeRows.apply(x, mask, weight, bias, eps, self.group))

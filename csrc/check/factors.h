@@ -1,0 +1,30 @@
+// All words inside the words of a forest, as kernels that join parts of sequences read them.
+#pragma once
+#include "words.h"
+
+namespace check {
+
+using Word = std::vector<int64_t>;
+
+class Factors {
+ public:
+  explicit Factors(const Forest& forest);  // whose states must have different words
+  Factors(const Factors&) = delete;
+  Factors& operator=(const Factors&) = delete;
+  const seq2tens_factors* data() const { return &factors_; }
+  int64_t words() const { return factors_.words; }
+  const Word& word(int64_t number) const { return words_[number]; }
+  int64_t number(const Word& word) const { return numbers_.at(word); }
+
+  static Forest random_forest(Random& random);
+
+ private:
+  void add(const Word& word);
+
+  std::vector<Word> words_;  // the empty one first
+  std::map<Word, int64_t> numbers_;
+  std::vector<int64_t> order_, length_, first_, rest_, last_, parent_, output_, cut_from_, cut_left_, cut_right_;
+  seq2tens_factors factors_;
+};
+
+}  // namespace check

@@ -1,0 +1,116 @@
+// Intervals from rows of tables, joined in registers and the first cache. Most of the time goes into finding the rows
+// in memory, so those of the next intervals are asked for in advance.
+#include "factors.h"
+#include "parallel.h"
+
+namespace seq2tens {
+namespace SEQ2TENS_ISA {
+namespace intervals_detail {
+namespace {
+
+// A table and the row in it that belongs to each interval.
+template <class T>
+struct Part {
+  const T* table;
+  const int64_t* rows;
+  int64_t size;  // of a row
+
+  const T* row(int64_t interval) const { return table + rows[interval] * size; }
+  // Inlined by force: gcc believes that a function which only fetches does nothing, and drops calls of it.
+  __attribute__((always_inline)) void fetch(int64_t interval) const {
+    const T* numbers = row(interval);
+    for (int64_t k = 0; k < size; k += static_cast<int64_t>(64 / sizeof(T))) __builtin_prefetch(numbers + k);
+  }
+};
+
+template <class T>
+struct Lookup {
+  const seq2tens_intervals& call;
+  const seq2tens_factors& factors;
+  Part<T> end, left, right, beginning;
+
+  explicit Lookup(const seq2tens_intervals& call) : call(call), factors(*call.factors) {
+    const int64_t state_size = factors.states * call.width, size = factors.words * call.width;
+    end = {static_cast<const T*>(call.ends), call.end, state_size};
+    left = {static_cast<const T*>(call.stretches), call.left, size};
+    right = {static_cast<const T*>(call.stretches), call.right, size};
+    beginning = {static_cast<const T*>(call.beginnings), call.beginning, size};
+  }
+  __attribute__((always_inline)) void fetch(int64_t interval) const {
+    for (const Part<T>* part : {&end, &left, &right, &beginning}) part->fetch(interval);
+  }
+};
+
+// A vector of functionals from column q on, or only `count` of them, of one interval.
+template <class T, bool Whole>
+struct Column {
+  const Lookup<T>& lookup;
+  int64_t q, count;
+  Vector<T>* states;  // room for one per state
+
+  Vector<T> read(const T* row, int64_t word) const {
+    const T* p = row + (word - 1) * lookup.call.width + q;
+    return Whole ? load(p) : load_some(p, count);
+  }
+  // Puts steps after those seen so far. Long words come first: they need short ones as they were.
+  void append(const T* row) const {
+    const seq2tens_factors& factors = lookup.factors;
+    for (int64_t i = 0; i < factors.words; ++i) {
+      const int64_t word = factors.order[i];
+      if (word > factors.states) continue;
+      states[word - 1] = join_word<Vector<T>>(
+          factors, word, [&](int64_t w) { return states[w - 1]; }, [&](int64_t w) { return read(row, w); });
+    }
+  }
+  void run(int64_t interval) const {
+    const seq2tens_intervals& call = lookup.call;
+    const seq2tens_factors& factors = lookup.factors;
+    const T* end = lookup.end.row(interval);
+    for (int64_t word = 1; word <= factors.states; ++word) states[word - 1] = read(end, word);
+    if (call.left[interval] != call.nothing) append(lookup.left.row(interval));
+    if (call.right[interval] != call.nothing) append(lookup.right.row(interval));
+    append(lookup.beginning.row(interval));
+    T* out = static_cast<T*>(call.out) + interval * factors.levels * call.width + q;
+    for (int64_t level = 0; level < factors.levels; ++level, out += call.width) {
+      const Vector<T> value = states[factors.output[level] - 1];
+      Whole ? store(out, value) : store_some(out, value, count);
+    }
+  }
+};
+
+// The last vector begins so that it ends with the row: some functionals are looked up twice.
+template <class T>
+void run_interval(const Lookup<T>& lookup, int64_t interval, Vector<T>* states) {
+  constexpr int64_t lanes = Vectors<T>::lanes;
+  const int64_t width = lookup.call.width;
+  if (width < lanes) return Column<T, false>{lookup, 0, width, states}.run(interval);
+  for (int64_t q = 0; q < width; q += lanes)
+    Column<T, true>{lookup, std::min(q, width - lanes), lanes, states}.run(interval);
+}
+
+template <class T>
+void run(const seq2tens_intervals& call) {
+  constexpr int64_t kWorthATask = worth_a_task(1 << 15), kAhead = 4;
+  const Lookup<T> lookup(call);
+  const int64_t worth = call.count * lookup.factors.levels * call.width / kWorthATask;
+  const int64_t tasks = std::max<int64_t>(1, std::min<int64_t>(16, worth));
+  for_each_task(tasks, call.threads, [&](int64_t task) {
+    Frame frame;
+    Vector<T>* states = frame.take<Vector<T>>(lookup.factors.states);
+    const Range range(call.count, task, tasks);
+    for (int64_t i = range.begin; i < range.end; ++i) {
+      lookup.fetch(std::min(i + kAhead, call.count - 1));
+      run_interval(lookup, i, states);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace intervals_detail
+
+void join_intervals(const seq2tens_intervals& call) {
+  call.is_double ? intervals_detail::run<double>(call) : intervals_detail::run<float>(call);
+}
+
+}  // namespace SEQ2TENS_ISA
+}  // namespace seq2tens

@@ -1,0 +1,320 @@
+/* The interface of the compiled kernels: plain C, one struct of named fields per operation.
+
+   Every field is 8 bytes wide (int64_t, double or a pointer), so a struct has no padding. Arrays are contiguous,
+   the last axis fastest, and may begin at any multiple of their element's size;
+   a BLAS may give other bits where they do not begin at a cache line. Element type T is float, or double
+   where `is_double` is 1. Functions return 0, or 1 if there is not enough memory. */
+#pragma once
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(_WIN32)
+#define SEQ2TENS_EXPORT __declspec(dllexport)
+#else
+#define SEQ2TENS_EXPORT __attribute__((visibility("default")))
+#endif
+
+/* The BLAS that the caller already has. */
+typedef struct seq2tens_blas {
+  void (*sgemm)(const char*, const char*, const int*, const int*, const int*, const float*, const float*, const int*,
+                const float*, const int*, const float*, float*, const int*);
+  void (*dgemm)(const char*, const char*, const int*, const int*, const int*, const double*, const double*,
+                const int*, const double*, const int*, const double*, double*, const int*);
+  int (*set_threads)(int); /* sets the threads of this thread's products, returns the number before; may be NULL */
+} seq2tens_blas;
+
+/* Hands over the matrix product; must be called before any operation that needs one. */
+SEQ2TENS_EXPORT void seq2tens_set_blas(const seq2tens_blas* blas);
+
+/* Chooses the instruction set, by name or the best one if `name` is NULL; returns its name, NULL if this processor
+   or this library does not have it. */
+SEQ2TENS_EXPORT const char* seq2tens_set_isa(const char* name);
+
+/* A digest of the sources that the library was built from. */
+SEQ2TENS_EXPORT const char* seq2tens_source_digest(void);
+
+/* The chains of a set of rank-1 functionals, as words: every chain from its first vector to its last. A state is a
+   beginning of a word, so that words may share states: the first word with a state owns it. Positions of all words
+   stand one after the other. */
+typedef struct seq2tens_words {
+  int64_t count;
+  int64_t longest;          /* vectors in the longest word */
+  int64_t states;
+  int64_t components;       /* vectors per functional */
+  int64_t levels;
+  int64_t shared;           /* 0 if every component stands in exactly one place */
+  const int64_t* start;     /* [count + 1] where each word's positions begin */
+  const int64_t* component; /* [positions] the vector */
+  const int64_t* state;     /* [positions] the state up to and with this vector */
+  const int64_t* owned;     /* [positions] whether this word owns the state */
+  const int64_t* level;     /* [positions] the level that shows the state, -1 if none does or it is not owned */
+} seq2tens_words;
+
+/* The LS2T recursion, forward.
+   For a state h with word a_1 … a_m, lift coefficients c and decay d, each step that counts does
+   h_m <- d^m h_m + sum over j of c_j d^(m-j) h_(m-j) a_(m-j+1) … a_m, with a_k = <vector k, x[i]> + bias k. */
+typedef struct seq2tens_ls2t {
+  int64_t is_double;
+  int64_t threads;
+  int64_t batch, length, features, width;
+  int64_t reverse;    /* whether time runs backwards */
+  int64_t difference; /* whether steps are differences of the rows of x, the first one from 0 */
+  int64_t lift_order;
+  int64_t block;      /* steps per matrix product, and between two kept states */
+  const seq2tens_words* words;
+  const void* x;              /* [batch, length, features] */
+  const void* weight;         /* [components, features, width] */
+  const void* bias;           /* [components, width] or NULL */
+  const double* coefficients; /* [lift_order], NULL for the plain recursion: one coefficient 1, no decay */
+  const double* powers;       /* [longest + 1, width] decay^0, decay^1, …; NULL without decay */
+  const uint8_t* mask;        /* [batch, length] which steps count; NULL: all of them */
+  const void* state;          /* [batch, states, width] before the first step; NULL: zeros */
+  void* out;                  /* [batch, length, levels, width] levels along time, or NULL */
+  void* final;                /* [batch, states, width] states after the last step, or NULL */
+  double* kept;               /* [batch, blocks, states, width] states before each block, or NULL */
+  void* products;             /* [batch * length, components * width] room to keep inner products for the backward
+                                 pass, or NULL; ignored unless the width is a multiple of 16 */
+} seq2tens_ls2t;
+
+/* Its adjoint. Derivatives that are NULL are not wanted; all others are overwritten. */
+typedef struct seq2tens_ls2t_gradients {
+  const seq2tens_ls2t* call;   /* as in the forward pass, with what that kept */
+  const void* out;             /* [batch, length, levels, width] or NULL */
+  const void* final;           /* [batch, states, width] or NULL */
+  void* x;                     /* [batch, length, features] */
+  void* weight;                /* [components, features, width] */
+  void* bias;                  /* [components, width] or NULL */
+  double* coefficients;        /* [lift_order] or NULL */
+  double* powers;              /* [longest + 1, width] or NULL */
+  void* state;                 /* [batch, states, width] or NULL */
+} seq2tens_ls2t_gradients;
+
+/* Batch normalisation, forward: every channel gets mean 0 and variance 1 over the rows that count, then
+   y = scale (max((x - mean) / sqrt(variance + eps) weight + bias, 0) + addend), the maximum only where rectified.
+   Rows that do not count become 0. */
+typedef struct seq2tens_batch_norm {
+  int64_t is_double;
+  int64_t threads;
+  int64_t rows, channels;
+  int64_t inner;          /* neighbouring values per channel */
+  int64_t rectified;
+  double eps, scale;
+  double momentum;        /* how far running statistics go to those of the batch */
+  const void* x;          /* [rows, channels, inner] */
+  const uint8_t* mask;    /* [rows] which rows count; NULL: all of them */
+  const void* weight;     /* [channels], NULL: 1 */
+  const void* bias;       /* [channels], NULL: 0 */
+  const void* addend;     /* [rows, channels, inner], NULL: 0 */
+  const void* shift;      /* [channels] a constant that x lacks and the running mean has, or NULL */
+  void* y;                /* [rows, channels, inner] */
+  void* mean;             /* [channels] of the batch, without the shift */
+  void* variance;         /* [channels] */
+  void* running_mean;     /* [channels] updated, or NULL; then neither statistic is */
+  void* running_variance; /* [channels] */
+} seq2tens_batch_norm;
+
+/* Its adjoint, by x, weight and bias. Derivatives that are NULL are not wanted. */
+typedef struct seq2tens_batch_norm_gradients {
+  const seq2tens_batch_norm* call; /* after the forward pass; y is read only if it was rectified, without addend */
+  const void* y;                   /* [rows, channels, inner] */
+  void* x;                         /* [rows, channels, inner], may be the array of y */
+  void* weight;                    /* [channels] */
+  void* bias;                      /* [channels] */
+} seq2tens_batch_norm_gradients;
+
+/* A stack of LS2T layers. Each takes the differences of the levels of the one before and is followed by batch
+   normalisation, with a mean and a variance for every level. Layers have one chain: states are levels. Steps that do
+   not count come last. */
+typedef struct seq2tens_stack_layer {
+  int64_t width;
+  int64_t return_sequences; /* levels of all steps, or of the last; only the last layer may have the latter */
+  int64_t block;            /* as in seq2tens_ls2t */
+  double eps;
+  double momentum;
+  const seq2tens_words* words;
+  const void* weight;       /* [components, features, width] */
+  const void* bias;         /* [components, width] or NULL */
+  void* running_mean;       /* [levels] updated, or NULL; then neither statistic is */
+  void* running_variance;   /* [levels] */
+  void* dweight;            /* derivatives, in the backward pass */
+  void* dbias;              /* or NULL */
+} seq2tens_stack_layer;
+
+/* A branch of a sum: a linear map, or none, then batch normalisation. */
+typedef struct seq2tens_branch {
+  const void* matrix;     /* [channels, features], NULL: none */
+  const void* shift;      /* [channels] of the linear map; it has no influence but on the running mean */
+  const void* weight;     /* [channels] of the normalisation */
+  const void* bias;       /* [channels] */
+  void* running_mean;     /* [channels] updated, or NULL */
+  void* running_variance; /* [channels] */
+  void* dmatrix;          /* derivatives, in the backward pass; by the shift they are 0 */
+  void* dshift;
+  void* dweight;
+  void* dbias;
+} seq2tens_branch;
+
+/* The residual connections of a stack. (main(x) + input(residual x)) * scale enters it, and
+   (its output + output(mean of x over time)) * scale leaves it. */
+typedef struct seq2tens_residual {
+  int64_t input_features;
+  int64_t out_features;         /* of the stack */
+  double scale, eps, momentum;
+  const void* x;                /* [batch, length, input_features] */
+  const seq2tens_branch* main;
+  const seq2tens_branch* input;
+  const seq2tens_branch* output;
+} seq2tens_residual;
+
+typedef struct seq2tens_stack {
+  int64_t is_double;
+  int64_t threads;
+  int64_t batch, length, features;
+  int64_t layers;
+  const seq2tens_stack_layer* layer;
+  const seq2tens_residual* residual; /* or NULL */
+  const void* x;                     /* [batch, length, features] */
+  const uint8_t* mask;               /* [batch, length] which steps count; NULL: all of them */
+  void* y;                           /* [batch(, length), levels * width] of the last layer */
+  void* memory;                      /* left for the backward pass; NULL: tell how much that is and do no more */
+  int64_t* memory_size;              /* bytes, written if not NULL */
+} seq2tens_stack;
+
+typedef struct seq2tens_stack_gradients {
+  const seq2tens_stack* call; /* as in the forward pass */
+  const void* y;
+  void* x;                    /* [batch, length, features] */
+  void* input;                /* [batch, length, input_features] by the residual's x, or NULL */
+} seq2tens_stack_gradients;
+
+/* All words inside the words of a set of chains, which say how values of two parts of a sequence become one: that of a
+   word is the one on the left part, plus the one on the right part, plus products for all cuts of the word in two.
+   Word 0 is the empty one, whose value is 1; the words of the chains' states come next. */
+typedef struct seq2tens_factors {
+  int64_t words;            /* without the empty one */
+  int64_t states;
+  int64_t levels;
+  const int64_t* order;     /* [words] long words first */
+  const int64_t* length;    /* [words + 1] vectors of a word */
+  const int64_t* first;     /* [words + 1] its first vector */
+  const int64_t* rest;      /* [words + 1] the word without it */
+  const int64_t* last;      /* [words + 1] its last vector */
+  const int64_t* parent;    /* [words + 1] the word without that */
+  const int64_t* output;    /* [levels] the word of each level */
+  const int64_t* cut_from;  /* [words + 2] where the cuts of each word begin */
+  const int64_t* cut_left;  /* [cuts] the left part of a cut word */
+  const int64_t* cut_right; /* [cuts] and the right one */
+} seq2tens_factors;
+
+/* The levels of all windows of `window` steps that begin at steps 0, stride, … and lie within their sequence. */
+typedef struct seq2tens_windows {
+  int64_t is_double;
+  int64_t threads;
+  int64_t batch, length, features, components, width;
+  int64_t window, stride;
+  int64_t lift_order;
+  const seq2tens_factors* factors;
+  const void* x;              /* [batch, length, features] */
+  const void* weight;         /* [components, features, width] */
+  const void* bias;           /* [components, width] or NULL */
+  const double* coefficients; /* [lift_order], NULL for the plain recursion: one coefficient 1 */
+  const uint8_t* mask;        /* [batch, length] which steps count; NULL: all of them */
+  void* out;                  /* [batch, windows, levels, width] */
+} seq2tens_windows;
+
+/* The levels of intervals, each of which is a row of `ends`, two of `stretches` and one of `beginnings`, in this
+   order of time. */
+typedef struct seq2tens_intervals {
+  int64_t is_double;
+  int64_t threads;
+  int64_t count, width;
+  int64_t nothing;          /* the row of `stretches` that stands for no steps */
+  const seq2tens_factors* factors;
+  const void* ends;         /* [rows, states, width] */
+  const void* stretches;    /* [rows, words, width] */
+  const void* beginnings;   /* [rows, words, width] */
+  const int64_t* end;       /* [count] rows of the tables */
+  const int64_t* left;      /* [count] */
+  const int64_t* right;     /* [count] */
+  const int64_t* beginning; /* [count] */
+  void* out;                /* [count, levels, width] */
+} seq2tens_intervals;
+
+/* Pools along time, of the first steps of every sequence. */
+typedef struct seq2tens_path_pool {
+  int64_t is_double;
+  int64_t threads;
+  int64_t batch, length, width;
+  double steepness;       /* of the ramp from 0 to 1 around a threshold */
+  const void* path;       /* [batch, length, width] */
+  const int64_t* lengths; /* [batch] steps that count */
+  const void* threshold;  /* [width] */
+  void* share;            /* [batch, width] mean of the ramp */
+  void* peak;             /* [batch, width] maximum */
+} seq2tens_path_pool;
+
+/* Functional k competes with all others of group k mod `groups`, of which `width` is a multiple. */
+typedef struct seq2tens_contest_pool {
+  int64_t is_double;
+  int64_t threads;
+  int64_t batch, length, width, groups;
+  double steepness;       /* of the ramp from 1 at an extreme of a group to 0 */
+  const void* path;       /* [batch, length, width] */
+  const int64_t* lengths; /* [batch] steps that count */
+  void* wins;             /* [batch, width] mean of the ramp below the highest, times the highest */
+  void* losses;           /* [batch, width] mean of the ramp above the lowest */
+} seq2tens_contest_pool;
+
+/* The full map of a power lift, forward: all coordinates, up to an order, of the product over time of
+   1 + c_1 x + c_2 x⊗x + …, level 0 first. With increments of a path and c_j = 1/j! that is its signature. */
+typedef struct seq2tens_full_map {
+  int64_t is_double;
+  int64_t threads;
+  int64_t batch, points, dim, order;
+  int64_t lift_order;
+  int64_t increments;         /* whether steps are the differences of neighbouring points */
+  int64_t sequences;          /* whether to write the result after every step */
+  int64_t lanes;              /* sequences that advance side by side: 1, or 8 unless `sequences` */
+  int64_t products;           /* whether a block's part of the top level is summed in T; only with 1 lane, not
+                                 with `sequences` */
+  int64_t block;              /* steps between two kept states */
+  const void* x;              /* [batch, points, dim] */
+  const double* coefficients; /* [lift_order] */
+  void* out;                  /* [batch, coordinates], or [batch, steps, coordinates] with `sequences` */
+  double* kept;               /* [groups of lanes, blocks, coordinates below the top level, lanes] states before each
+                                 block, for the backward pass, or NULL */
+} seq2tens_full_map;
+
+/* Its adjoint. Derivatives are overwritten; those by the coefficients are not wanted if NULL. */
+typedef struct seq2tens_full_map_gradients {
+  const seq2tens_full_map* call; /* as in the forward pass, with what that kept; `out` is not read */
+  const void* out;               /* as the result */
+  void* x;                       /* [batch, points, dim] */
+  double* coefficients;          /* [lift_order] */
+} seq2tens_full_map_gradients;
+
+/* Every operation: its name and its struct. library.cpp declares and exports them from this list. */
+#define SEQ2TENS_OPERATIONS(OPERATION)                    \
+  OPERATION(ls2t_forward, seq2tens_ls2t)                  \
+  OPERATION(ls2t_backward, seq2tens_ls2t_gradients)       \
+  OPERATION(batch_norm_forward, seq2tens_batch_norm)      \
+  OPERATION(batch_norm_backward, seq2tens_batch_norm_gradients) \
+  OPERATION(stack_forward, seq2tens_stack)                \
+  OPERATION(stack_backward, seq2tens_stack_gradients)     \
+  OPERATION(slide_windows, seq2tens_windows)              \
+  OPERATION(join_intervals, seq2tens_intervals)           \
+  OPERATION(pool_path, seq2tens_path_pool)                \
+  OPERATION(pool_contest, seq2tens_contest_pool)          \
+  OPERATION(full_map_forward, seq2tens_full_map)          \
+  OPERATION(full_map_backward, seq2tens_full_map_gradients)
+
+#define SEQ2TENS_DECLARE(name, call) SEQ2TENS_EXPORT int64_t seq2tens_##name(const call*);
+SEQ2TENS_OPERATIONS(SEQ2TENS_DECLARE)
+#undef SEQ2TENS_DECLARE
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,98 @@
+// Vectors of lanes, by the compiler's vector extension: as wide as the instruction set's registers.
+#pragma once
+#include <cstdint>
+
+#ifndef SEQ2TENS_ISA
+#define SEQ2TENS_ISA generic
+#endif
+#ifndef SEQ2TENS_VECTOR_BYTES
+#define SEQ2TENS_VECTOR_BYTES 16
+#endif
+
+namespace seq2tens {
+namespace SEQ2TENS_ISA {
+
+constexpr int64_t kVectorBytes = SEQ2TENS_VECTOR_BYTES;
+constexpr int64_t kWideLanes = kVectorBytes / 8;  // lanes of a vector of doubles
+
+// Functionals are padded to whole cache lines of float32, whatever the instruction set: tasks, and with them
+// the order of every sum, depend on shapes only.
+constexpr int64_t kFunctionalLanes = 16;
+
+// `Packed` is the type of a vector in memory: at any address, of any effective type.
+template <class T>
+struct Vectors;
+
+template <>
+struct Vectors<float> {
+  static constexpr int64_t lanes = kVectorBytes / 4;
+  typedef float Vector __attribute__((vector_size(SEQ2TENS_VECTOR_BYTES)));
+  typedef float Packed __attribute__((vector_size(SEQ2TENS_VECTOR_BYTES), aligned(4), may_alias));
+  // as many lanes as a vector of doubles has
+  typedef float Half __attribute__((vector_size(SEQ2TENS_VECTOR_BYTES / 2)));
+  typedef float PackedHalf __attribute__((vector_size(SEQ2TENS_VECTOR_BYTES / 2), aligned(4), may_alias));
+};
+
+template <>
+struct Vectors<double> {
+  static constexpr int64_t lanes = kVectorBytes / 8;
+  typedef double Vector __attribute__((vector_size(SEQ2TENS_VECTOR_BYTES)));
+  typedef double Packed __attribute__((vector_size(SEQ2TENS_VECTOR_BYTES), aligned(8), may_alias));
+};
+
+template <class T>
+using Vector = typename Vectors<T>::Vector;
+using Wide = Vectors<double>::Vector;
+
+template <class T>
+inline Vector<T> load(const T* p) {
+  return *reinterpret_cast<const typename Vectors<T>::Packed*>(p);
+}
+
+template <class T>
+inline void store(T* p, Vector<T> v) {
+  *reinterpret_cast<typename Vectors<T>::Packed*>(p) = v;
+}
+
+// The first `count` lanes of a vector.
+template <class T>
+inline void store_some(T* p, Vector<T> v, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) p[i] = v[i];
+}
+
+template <class T>
+inline Vector<T> load_some(const T* p, int64_t count) {
+  Vector<T> v = {};
+  for (int64_t i = 0; i < count; ++i) v[i] = p[i];
+  return v;
+}
+
+template <class T>
+inline Vector<T> fill(T value) {
+  return Vector<T>{} + value;
+}
+
+// Vectors of doubles from numbers of any precision, and back.
+inline Wide load_wide(const double* p) { return load(p); }
+inline void store_wide(double* p, Wide v) { store(p, v); }
+inline Wide load_wide(const float* p) {
+  const Vectors<float>::Half half = *reinterpret_cast<const Vectors<float>::PackedHalf*>(p);
+  return __builtin_convertvector(half, Wide);
+}
+inline void store_wide(float* p, Wide v) {
+  *reinterpret_cast<Vectors<float>::PackedHalf*>(p) = __builtin_convertvector(v, Vectors<float>::Half);
+}
+template <class T>
+inline Wide load_wide_some(const T* p, int64_t count) {
+  Wide v = {};
+  for (int64_t i = 0; i < count; ++i) v[i] = p[i];
+  return v;
+}
+
+template <class T>
+inline int64_t round_up(T count, int64_t unit) {
+  return (count + unit - 1) / unit * unit;
+}
+
+}  // namespace SEQ2TENS_ISA
+}  // namespace seq2tens

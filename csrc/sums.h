@@ -1,0 +1,56 @@
+// Long sums: few terms in T at a time, all of them in doubles.
+#pragma once
+#include "parallel.h"
+
+namespace seq2tens {
+namespace SEQ2TENS_ISA {
+namespace {
+
+// The transpose of some rows times others, summed over many calls. Products of a few hundred rows are added in T, then
+// moved to a sum in doubles: BLAS may add one by one.
+template <class T>
+class ProductSum {
+ public:
+  ProductSum(double* total, int64_t features, int64_t columns, Frame& frame)
+      : total_(total), features_(features), columns_(columns), part_(frame.take<T>(features * columns)) {}
+
+  void add(const T* rows, const T* others, int64_t count) {
+    if (count == 0) return;
+    multiply<T>({features_, columns_, count}, {rows, features_, Transpose::kYes}, {others, columns_},
+                T(pending_ > 0), {part_, columns_});
+    pending_ += count;
+    if (pending_ >= kMostRows) move();
+  }
+  void finish() {
+    if (pending_ > 0 || is_empty_) move();
+  }
+
+ private:
+  static constexpr int64_t kMostRows = 256;
+  void move() {
+    for (int64_t k = 0; k < features_ * columns_; ++k) {
+      const double part = pending_ > 0 ? static_cast<double>(part_[k]) : 0.0;
+      total_[k] = is_empty_ ? part : total_[k] + part;
+    }
+    pending_ = 0;
+    is_empty_ = false;
+  }
+  double* total_;
+  int64_t features_, columns_;
+  T* part_;
+  int64_t pending_ = 0;
+  bool is_empty_ = true;
+};
+
+// Adds the sum of some rows, of which there are few enough to add them in T.
+template <class T>
+void add_rows(const T* rows, int64_t count, int64_t columns, T* part, double* total) {
+  std::fill(part, part + columns, T(0));
+  for (int64_t i = 0; i < count; ++i)
+    for (int64_t k = 0; k < columns; ++k) part[k] += rows[i * columns + k];
+  for (int64_t k = 0; k < columns; ++k) total[k] += part[k];
+}
+
+}  // namespace
+}  // namespace SEQ2TENS_ISA
+}  // namespace seq2tens

@@ -1,0 +1,152 @@
+"""The only place that chooses which implementation of an operation runs.
+
+Every operation has a reference, its definition in operations of torch. Faster implementations are registered
+before it, each with a function that says why it cannot take a call, or None if it can. The first one that can
+runs.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+from torch.utils._python_dispatch import _get_current_dispatch_mode
+
+from seq2tens._checks import choice, in_func_transform
+from seq2tens.ops import native
+
+_PLAIN = (Tensor, torch.nn.Parameter)
+
+
+class Implementation(NamedTuple):
+    """A function with the signature of the operation's reference, and what keeps it from running."""
+
+    run: Callable[..., Any]
+    unsupported: Callable[..., str | None]
+
+
+_registry: dict[str, dict[str, Implementation]] = {}  # of every operation, in the order of preference
+
+
+def register(
+    operation: str, backend: str, run: Callable[..., Any], unsupported: Callable[..., str | None]
+) -> None:
+    """Offer an implementation; `unsupported` takes the arguments of a call and gives a reason or None."""
+    _registry.setdefault(operation, {})[backend] = Implementation(run, unsupported)
+
+
+def run(operation: str, backend: str | None, *arguments: Any) -> Any:
+    """Call the implementation for these arguments."""
+    return choose(operation, backend, *arguments)(*arguments)
+
+
+def choose(operation: str, backend: str | None, *arguments: Any) -> Callable[..., Any]:
+    """The implementation for these arguments; a backend asked for by name runs or raises."""
+    offered = _registry[operation]
+    if backend in (None, "auto"):
+        for implementation in offered.values():
+            if implementation.unsupported(*arguments) is None:
+                return implementation.run
+    choice("backend", backend, (None, "auto", *offered))
+    reason = offered[str(backend)].unsupported(*arguments)
+    if reason is not None:
+        raise RuntimeError(f"`backend` {backend!r} cannot run here: {reason}")
+    return offered[str(backend)].run
+
+
+def backends() -> dict[str, str | None]:
+    """The backends of the recursion, and why one cannot run on this machine; None if it can."""
+    gpu = torch.empty(0, device="cuda" if torch.cuda.is_available() else "cpu")
+    tensors = {"triton": gpu}
+    return {
+        name: implementation.unsupported(tensors.get(name, torch.empty(0)))
+        for name, implementation in _registry["ls2t"].items()
+    }
+
+
+def tensors_in(arguments: Iterable[Any]) -> list[Tensor]:
+    """The tensors among arguments, and inside of tuples and lists."""
+    tensors: list[Tensor] = []
+    for argument in arguments:
+        if isinstance(argument, Tensor):
+            tensors.append(argument)
+        elif isinstance(argument, (tuple, list)):
+            tensors += tensors_in(argument)
+    return tensors
+
+
+def always_supported(*_: Any) -> None:
+    """A reference takes everything."""
+
+
+def cpu_unsupported(*arguments: Any) -> str | None:
+    """Why no kernel for CPUs can take the tensors among some arguments; None if one can."""
+    tensors = tensors_in(arguments)
+    for tensor in tensors:
+        if tensor.device.type != "cpu":
+            return f"a tensor is on {tensor.device}"
+    if not torch.compiler.is_compiling():
+        reason = _transformed(tensors)
+        if reason is not None:
+            return reason
+        _tell_once()
+    return native.unavailable()
+
+
+def _transformed(tensors: list[Tensor]) -> str | None:
+    """Which transformation of torch, that only the reference has rules for, is under way."""
+    for tensor in tensors:
+        if in_func_transform(tensor):
+            return "it has no rules for torch.func transforms; the reference has"
+        if tensor.is_floating_point() and forward_ad.unpack_dual(tensor).tangent is not None:
+            return "it has no rule for forward-mode differentiation; the reference has"
+    return None
+
+
+def is_observed(tensor: Tensor) -> bool:
+    """Whether somebody traces or intercepts operations, which then must pass through torch's dispatcher."""
+    return (
+        torch.compiler.is_compiling()
+        or type(tensor) not in _PLAIN
+        or _get_current_dispatch_mode() is not None
+        or torch.jit.is_tracing()
+    )
+
+
+def forward_unsupported(*arguments: Any) -> str | None:
+    """Why no kernel without derivatives can take the tensors among some arguments; None if one can."""
+    tensors = tensors_in(arguments)
+    if may_be_differentiated(*tensors):
+        return "it has no derivatives; the reference has"
+    if any(is_observed(tensor) for tensor in tensors):
+        return "somebody records operations of torch; the reference consists of them"
+    return cpu_unsupported(*tensors)
+
+
+def full_precision(tensor: Tensor) -> AbstractContextManager[object]:
+    """Autocast would send matrix products back to half precision; the meta device has none."""
+    return nullcontext() if tensor.is_meta else torch.autocast(tensor.device.type, enabled=False)
+
+
+def may_be_differentiated(*tensors: Tensor | None) -> bool:
+    """Whether a backward pass may follow; what torch.jit.trace records is run later, with other tensors."""
+    if torch.jit.is_tracing():
+        return True
+    return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+
+
+_told = False
+
+
+def _tell_once() -> None:
+    """Warn where an installation has no kernels: all is right but slow."""
+    global _told
+    reason = native.unavailable()
+    if reason is not None and not _told:
+        _told = True
+        warnings.warn(f"seq2tens runs without its compiled kernels, slower: {reason}", stacklevel=2)

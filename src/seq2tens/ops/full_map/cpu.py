@@ -1,0 +1,207 @@
+"""The full map on CPUs: the kernels of `csrc/full_map.cpp` as custom operations of torch."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from seq2tens.ops import native
+from seq2tens.ops.dispatch import is_observed, may_be_differentiated
+from seq2tens.ops.full_map import reference
+
+_LANES = 8  # sequences that advance side by side
+_BLOCK = 32  # steps between two kept states
+_LARGE = 4096  # numbers in the top level from which on sequences go one at a time
+
+
+class Forward(native.Struct):
+    """A forward pass; see `csrc/seq2tens.h`."""
+
+    name = "seq2tens_full_map"
+    _fields_ = native.fields(
+        "is_double threads batch points dim order lift_order increments sequences lanes products block"
+    ) + native.arrays("x coefficients out kept")
+
+
+class Backward(native.Struct):
+    """Its adjoint; see `csrc/seq2tens.h`."""
+
+    name = "seq2tens_full_map_gradients"
+    _fields_ = native.fields("call", ctypes.POINTER(Forward)) + native.arrays("out x coefficients")
+
+
+class Plan(NamedTuple):
+    """How one call is cut up. It depends on shapes only, so results do not depend on thread counts."""
+
+    lanes: int  # sequences that advance side by side
+    products: bool  # or one at a time, a block's part of its top level summed in the input's precision
+    out: tuple[int, ...]  # shape of the result
+    kept: tuple[int, ...]  # and of the states before every block of steps
+
+
+def _plan(shape: tuple[int, ...], order: int, sequences: bool, increments: bool) -> Plan:
+    batch, points, dim = shape
+    length, top = points - increments, dim**order
+    lower = sum(dim**m for m in range(order))
+    large = top >= _LARGE
+    lanes = _LANES if batch >= _LANES // 2 and not large and not sequences else 1
+    kept = (-(-batch // lanes), -(-length // _BLOCK), lower * lanes)
+    out = (batch, length, lower + top) if sequences else (batch, lower + top)
+    return Plan(lanes, large and not sequences, out, kept)
+
+
+_make_plan = lru_cache(maxsize=256)(_plan)
+
+
+def full_map(
+    x: Tensor, coefficients: Tensor, order: int, return_sequences: bool, increments: bool = False
+) -> Tensor:
+    """Same signature and meaning as `reference.full_map`."""
+    keep = may_be_differentiated(x, coefficients)
+    options = order, return_sequences, increments
+    if is_observed(x):
+        return torch.ops.seq2tens.full_map(x, coefficients, *options, keep)[0]
+    return (
+        _Unobserved.apply(x, coefficients, options) if keep else _compute(x, coefficients, *options, keep)[0]
+    )
+
+
+class _Unobserved(torch.autograd.Function):
+    """The two operations under autograd, without the dispatcher, which costs as much as a small call."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, coefficients: Tensor, options: tuple[int, bool, bool]) -> Tensor:
+        out, kept = _compute(x, coefficients, *options, True)
+        ctx.save_for_backward(kept, x, coefficients)
+        ctx.options = options
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, dout: Tensor) -> tuple[Tensor | None, ...]:
+        learn = ctx.needs_input_grad[1]
+        # with a graph of its own the backward pass is to be differentiated again
+        direct = not torch.is_grad_enabled() and not is_observed(dout)
+        run: Any = _compute_backward if direct else torch.ops.seq2tens.full_map_backward
+        dx, dcoefficients = run(dout, *ctx.saved_tensors, *ctx.options, learn)
+        return dx, dcoefficients if learn else None, None
+
+
+class _Call:
+    """The struct of a call, and the contiguous tensors whose addresses stand in it."""
+
+    def __init__(self, x: Tensor, coefficients: Tensor, plan: Plan, options: tuple[int, bool, bool]) -> None:
+        order, sequences, increments = options
+        self.tensors = native.contiguous(x), native.contiguous(coefficients.double())
+        self.struct = Forward(
+            x.dtype == torch.float64, native.threads(), *x.shape, order, len(coefficients), increments,
+            sequences, plan.lanes, plan.products, _BLOCK, *map(native.address, self.tensors),
+        )  # fmt: skip
+
+
+def _compute(
+    x: Tensor, coefficients: Tensor, order: int, sequences: bool, increments: bool, keep: bool
+) -> tuple[Tensor, Tensor]:
+    """The coordinates of Φ, and the lower levels of the state before every block of steps."""
+    plan = _make_plan(tuple(x.shape), order, sequences, increments)
+    call = _Call(x, coefficients, plan, (order, sequences, increments))
+    out = torch.empty(plan.out, dtype=x.dtype)
+    kept = torch.empty(plan.kept if keep else 0, dtype=torch.float64)
+    call.struct.out = out.data_ptr()
+    if keep:
+        call.struct.kept = kept.data_ptr()
+    native.run("full_map_forward", call.struct)
+    return out, kept
+
+
+_register = torch.library.custom_op(
+    "seq2tens::full_map",
+    mutates_args=(),
+    device_types="cpu",
+    schema="(Tensor x, Tensor coefficients, int order, bool sequences, bool increments, bool keep) "
+    "-> (Tensor, Tensor)",
+)
+_forward = _register(_compute)
+
+
+@_forward.register_fake
+def _(
+    x: Tensor, coefficients: Tensor, order: int, sequences: bool, increments: bool, keep: bool
+) -> tuple[Tensor, Tensor]:
+    plan = _plan(x.shape, order, sequences, increments)
+    return x.new_empty(plan.out), x.new_empty(plan.kept if keep else 0, dtype=torch.float64)
+
+
+def _compute_backward(
+    dout: Tensor,
+    kept: Tensor,
+    x: Tensor,
+    coefficients: Tensor,
+    order: int,
+    sequences: bool,
+    increments: bool,
+    learn: bool,
+) -> tuple[Tensor, Tensor]:
+    """Derivatives by x and by the coefficients; the latter are 0 unless `learn`."""
+    plan = _make_plan(tuple(x.shape), order, sequences, increments)
+    call = _Call(x, coefficients, plan, (order, sequences, increments))
+    dout, kept = dout.contiguous(), kept.contiguous()
+    dx = torch.empty_like(x, memory_format=torch.contiguous_format)
+    dcoefficients = torch.zeros(len(coefficients), dtype=torch.float64)
+    call.struct.kept = kept.data_ptr()
+    struct = Backward(ctypes.pointer(call.struct), dout.data_ptr(), dx.data_ptr())
+    if learn:
+        struct.coefficients = dcoefficients.data_ptr()
+    native.run("full_map_backward", struct)
+    return dx, dcoefficients.to(coefficients.dtype)
+
+
+_register_backward = torch.library.custom_op(
+    "seq2tens::full_map_backward",
+    mutates_args=(),
+    device_types="cpu",
+    schema="(Tensor dout, Tensor kept, Tensor x, Tensor coefficients, int order, bool sequences, "
+    "bool increments, bool learn) -> (Tensor, Tensor)",
+)
+_backward = _register_backward(_compute_backward)
+
+
+@_backward.register_fake
+def _(dout: Tensor, kept: Tensor, x: Tensor, coefficients: Tensor, *options: Any) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(x, memory_format=torch.contiguous_format), torch.empty_like(coefficients)
+
+
+def _setup_context(ctx: Any, inputs: tuple, output: tuple) -> None:
+    x, coefficients, *ctx.options, _ = inputs
+    ctx.save_for_backward(output[1], x, coefficients)
+    ctx.mark_non_differentiable(output[1])
+
+
+def _differentiate(ctx: Any, dout: Tensor, dkept: Tensor) -> tuple:
+    learn = ctx.needs_input_grad[1]
+    dx, dc = torch.ops.seq2tens.full_map_backward(dout, *ctx.saved_tensors, *ctx.options, learn)
+    return dx, dc if learn else None, None, None, None, None
+
+
+_forward.register_autograd(_differentiate, setup_context=_setup_context)
+
+
+def _setup_second_context(ctx: Any, inputs: tuple, output: tuple) -> None:
+    dout, _, x, coefficients, *ctx.options, _ = inputs
+    ctx.save_for_backward(dout, x, coefficients)
+
+
+def _differentiate_twice(ctx: Any, ddx: Tensor, ddc: Tensor) -> tuple:
+    """Second derivatives are rare: let autograd take them, through the reference."""
+    with torch.enable_grad():
+        given = dout, x, c = [t.detach().requires_grad_() for t in ctx.saved_tensors]
+        value = reference.full_map(x, c, *ctx.options)
+        first = torch.autograd.grad(value, (x, c), dout, create_graph=True)
+        dout2, x2, c2 = torch.autograd.grad(first, given, (ddx, ddc), allow_unused=True)
+    return dout2, None, x2, c2, None, None, None, None
+
+
+_backward.register_autograd(_differentiate_twice, setup_context=_setup_second_context)

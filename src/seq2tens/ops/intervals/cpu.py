@@ -1,0 +1,37 @@
+"""Intervals from rows of tables on CPUs: the kernel of `csrc/intervals.cpp`."""
+
+from __future__ import annotations
+
+import ctypes
+
+import torch
+from torch import Tensor
+
+from seq2tens.ops import native
+from seq2tens.ops.chains import Chains
+from seq2tens.ops.factor_arrays import FactorArrays, factor_arrays
+from seq2tens.ops.intervals.parts import Parts, Rows
+
+
+class Intervals(native.Struct):
+    """A call of the kernel; see `csrc/seq2tens.h`."""
+
+    name = "seq2tens_intervals"
+    _fields_ = (
+        *native.fields("is_double threads count width nothing"),
+        ("factors", ctypes.POINTER(FactorArrays)),
+        *native.arrays("ends stretches beginnings end left right beginning out"),
+    )
+
+
+def look_up(parts: Parts, rows: Rows, chains: Chains) -> Tensor:
+    """Same signature and meaning as `reference.look_up`."""
+    tables, chosen = [t.contiguous() for t in parts], [r.contiguous() for r in rows]
+    dtype, width, count = parts.ends.dtype, parts.ends.shape[2], len(rows.end)
+    out = torch.empty(count, len(chains.output), width, dtype=dtype)
+    call = Intervals(
+        dtype == torch.float64, native.threads(), count, width, len(parts.stretches) - 1,
+        ctypes.pointer(factor_arrays(chains)), *map(native.address, (*tables, *chosen, out)),
+    )  # fmt: skip
+    native.run("join_intervals", call)
+    return out

@@ -1,0 +1,102 @@
+"""The LS2T recursion in plain PyTorch: the definition that every other backend is tested against."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from seq2tens.ops.chains import Chains
+from seq2tens.ops.dispatch import full_precision
+
+
+def ls2t(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    coefficients: Tensor | None,
+    powers: Tensor | None,
+    mask: Tensor | None,
+    state: Tensor | None,
+    chains: Chains,
+    reverse: bool,
+    return_sequences: bool,
+) -> tuple[Tensor, Tensor]:
+    """Return the levels along time (or at the end) and the state after the last step.
+
+    For a state h with word a_1 … a_m, lift coefficients c and decay λ (whose m-th power is `powers[m]`),
+    each step does h_m ← λ^m h_m + Σ_j c_j · λ^(m-j) h_(m-j) · a_(m-j+1) ··· a_m. Levels come one after the
+    other, each for all times at once, because level m needs lower levels only.
+    """
+    if coefficients is None:
+        coefficients = x.new_ones(1)
+    if state is None:
+        state = x.new_zeros(x.shape[0], len(chains.component), weight.shape[2])
+    if reverse:
+        x, mask = x.flip(1), None if mask is None else mask.flip(1)
+    with full_precision(x):
+        factors = _project(x, weight, bias, mask)
+    before: list[Tensor] = []  # value of each state when a step begins, already faded
+    paths: list[Tensor] = []
+    for s, depth in enumerate(chains.depth):
+        inflow = _inflow(s, chains, before, factors, coefficients)
+        gain = _gain(powers, depth, mask)
+        path = _accumulate(inflow, gain, state[:, s])
+        paths.append(path)
+        previous = torch.cat([state[:, s : s + 1], path[:, :-1]], dim=1)
+        before.append(previous if gain is None else gain * previous)
+    final = torch.stack([path[:, -1] for path in paths], dim=1).to(x.dtype)  # decay is float64
+    if not return_sequences:
+        return final[:, list(chains.output)], final
+    output = torch.stack([paths[s] for s in chains.output], dim=2).to(x.dtype)
+    return (output.flip(1) if reverse else output), final
+
+
+def _project(x: Tensor, weight: Tensor, bias: Tensor | None, mask: Tensor | None) -> Tensor:
+    """Inner products with every component, `(components, batch, time, width)`; 0 at masked steps."""
+    if mask is not None:  # before the product: padding may hold NaN
+        x = torch.where(mask[..., None], x, 0.0)
+    factors = torch.einsum("btd,cdn->cbtn", x, weight)
+    if bias is not None:
+        factors = factors + bias[:, None, None]
+    return factors if mask is None else torch.where(mask[..., None], factors, 0.0)
+
+
+def _inflow(s: int, chains: Chains, before: list[Tensor], factors: Tensor, coefficients: Tensor) -> Tensor:
+    """What one step adds to state s: the last j vectors of its word all meet this step, j = 1, …, p."""
+    total: Tensor | None = None
+    product: Tensor | None = None
+    ancestor = s
+    for c in coefficients.unbind():
+        if ancestor < 0:
+            break
+        factor = factors[chains.component[ancestor]]
+        product = factor if product is None else product * factor
+        ancestor = chains.parent[ancestor]
+        term = c * product if ancestor < 0 else c * before[ancestor] * product
+        total = term if total is None else total + term
+    assert total is not None
+    return total
+
+
+def _gain(powers: Tensor | None, depth: int, mask: Tensor | None) -> Tensor | None:
+    """What is left after one step of a state of this depth; a masked step takes no time."""
+    if powers is None:
+        return None
+    gain = powers[depth]
+    return gain if mask is None else torch.where(mask[..., None], gain, 1.0)
+
+
+def _accumulate(inflow: Tensor, gain: Tensor | None, initial: Tensor) -> Tensor:
+    """h[i] = gain[i] · h[i-1] + inflow[i] along axis 1."""
+    if gain is None:
+        return initial[:, None] + inflow.cumsum(1)
+    gain = gain.expand_as(inflow)
+    first = inflow[:, :1] + gain[:, :1] * initial[:, None]
+    path = torch.cat([first, inflow[:, 1:]], dim=1)
+    step = 1
+    while step < path.shape[1]:  # each round doubles the number of steps that a value has seen
+        reached = path[:, step:] + gain[:, step:] * path[:, :-step]
+        gain = torch.cat([gain[:, :step], gain[:, step:] * gain[:, :-step]], dim=1)
+        path = torch.cat([path[:, :step], reached], dim=1)
+        step *= 2
+    return path

@@ -1,0 +1,245 @@
+"""The recursion on GPUs: Triton kernels as custom operations of torch, forward and backward.
+
+Time is cut into chunks. torch multiplies a chunk with the weights, a kernel scans the products, and the state
+at the end enters the next chunk; projections of the whole sequence never exist. The backward pass starts each
+chunk from a state that the forward pass kept, runs it again, and walks back. Triton is imported on the
+first call. With TRITON_INTERPRET=1 in the environment it runs on CPUs, for tests.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from seq2tens._checks import in_func_transform
+from seq2tens.ops.chains import Chains
+from seq2tens.ops.dispatch import full_precision
+from seq2tens.ops.ls2t.autograd import (
+    BACKWARD_SCHEMA,
+    FORWARD_SCHEMA,
+    Inputs,
+    Pair,
+    call,
+    register_derivatives,
+)
+
+CHUNK = 128  # steps per matrix product; the backward pass holds the states of one chunk
+MANY_LANES = 2**15  # fewer are cut into small programs, so that every processor gets some
+_MISSING = "triton is not installed: pip install 'seq2tens[triton]'"
+
+
+def unsupported(x: Tensor, *others: Any) -> str | None:
+    """Why this backend cannot run for these arguments; None if it can."""
+    if x.device.type != "cuda" and not _interpreted():
+        return f"`x` is on {x.device} and TRITON_INTERPRET is not 1"
+    if any(in_func_transform(t) for t in (x, *others) if isinstance(t, Tensor)):
+        return "it has no rules for torch.func transforms; the reference has"
+    return None if _installed() else _MISSING
+
+
+def _interpreted() -> bool:
+    # torch.compile cannot look at the environment; while it traces, the kernels' own check has to do
+    return torch.compiler.is_compiling() or os.environ.get("TRITON_INTERPRET") == "1"
+
+
+def _installed() -> bool:
+    return torch.compiler.is_compiling() or importlib.util.find_spec("triton") is not None
+
+
+def _kernels() -> Any:
+    if not _installed():
+        raise ImportError(_MISSING)
+    return importlib.import_module("seq2tens.ops.ls2t.triton_kernels")
+
+
+def ls2t(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    coefficients: Tensor | None,
+    powers: Tensor | None,
+    mask: Tensor | None,
+    state: Tensor | None,
+    chains: Chains,
+    reverse: bool,
+    return_sequences: bool,
+) -> tuple[Tensor, Tensor]:
+    """Same signature and meaning as `reference.ls2t`."""
+    tensors = (x, weight, bias, coefficients, powers, mask, state)
+    return call(_pair, tensors, chains, reverse, return_sequences)
+
+
+def _compute(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """Output along time, final state, and the state before every chunk."""
+    inputs = Inputs(*arguments)
+    results = out, state, kept = _empty_results(inputs)
+    state.zero_() if inputs.state is None else state.copy_(inputs.state)
+    work, levels = _Work(inputs), out if inputs.return_sequences else None
+    with full_precision(inputs.x):
+        for index, steps in enumerate(_chunks(inputs)):
+            if inputs.keep:
+                kept[:, index] = state
+            work.scan(work.chunk(steps), state, levels, path=None)
+    return results
+
+
+_register = torch.library.custom_op("seq2tens::ls2t_triton", mutates_args=(), schema=FORWARD_SCHEMA)
+_forward = _register(_compute)
+
+
+@_forward.register_fake
+def _(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
+    return _empty_results(Inputs(*arguments))
+
+
+def _empty_results(inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
+    return inputs.empty_results(-(-inputs.x.shape[1] // CHUNK), inputs.x.dtype)
+
+
+def _compute_backward(dout: Tensor, dfinal: Tensor, kept: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
+    """Derivatives by x, weight, bias, coefficients (0 unless asked for), powers and state."""
+    inputs = Inputs(*arguments)
+    results = dx, dweight, *_ = inputs.empty_gradients()
+    adjoint = dfinal.clone(memory_format=torch.contiguous_format)
+    work, flow = _Work(inputs), dout.contiguous() if inputs.return_sequences else None
+    dw, db = torch.zeros_like(work.weight), torch.zeros_like(work.weight[0])
+    dc, dp = work.new_sums(len(work.coefficients)), work.new_sums(max(inputs.chains.depth) + 1)
+    sums = (None if inputs.coefficients is None else dc, None if inputs.powers is None else dp)
+    with full_precision(inputs.x):
+        for index, steps in reversed(list(enumerate(_chunks(inputs)))):
+            chunk = work.chunk(steps)
+            path = inputs.x.new_empty(*chunk.rows.shape[:2], *adjoint.shape[1:])
+            work.scan(chunk, kept[:, index].clone(memory_format=torch.contiguous_format), None, path)
+            da = work.retrace(chunk, adjoint, flow, path, sums)
+            dx[:, steps] = torch.matmul(da, work.weight.T)
+            dw += torch.matmul(chunk.rows.flatten(0, 1).T, da.flatten(0, 1))
+            db += da.sum((0, 1))
+    dweight.copy_(dw.view(dweight.shape[1], dweight.shape[0], -1).transpose(0, 1))
+    found = (db.view(-1, dweight.shape[2]), dc.sum((0, 2)), dp.sum(0), adjoint)
+    for given, target, value in zip(inputs.differentiable[2:], results[2:], found, strict=True):
+        if given is not None:
+            target.copy_(value)
+    return results
+
+
+_register_backward = torch.library.custom_op(
+    "seq2tens::ls2t_triton_backward", mutates_args=(), schema=BACKWARD_SCHEMA
+)
+_backward = _register_backward(_compute_backward)
+
+
+@_backward.register_fake
+def _(dout: Tensor, dfinal: Tensor, kept: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
+    return Inputs(*arguments).empty_gradients()
+
+
+_pair = Pair(_forward, _backward, _compute, _compute_backward)
+register_derivatives(_pair)
+
+
+def _chunks(inputs: Inputs) -> list[slice]:
+    """Ranges of steps, in the order in which the recursion meets them."""
+    length = inputs.x.shape[1]
+    cuts = [(low, min(low + CHUNK, length)) for low in range(0, length, CHUNK)]
+    return [slice(length - high, length - low) if inputs.reverse else slice(low, high) for low, high in cuts]
+
+
+class _Chunk(NamedTuple):
+    """A range of steps, with what does not depend on states; both tensors are 0 at masked steps."""
+
+    steps: slice
+    mask: Tensor | None
+    rows: Tensor
+    factors: Tensor  # inner products of the rows with every vector, (batch, steps, components · width)
+
+    def clear(self, values: Tensor) -> Tensor:
+        return values if self.mask is None else torch.where(self.mask[..., None], values, 0.0)
+
+
+class _Work:
+    """One call's arguments in the form that the kernels take, and the launches."""
+
+    def __init__(self, inputs: Inputs) -> None:
+        self.inputs = inputs
+        self.weight = inputs.weight.transpose(0, 1).flatten(1).contiguous()  # (features, components · width)
+        given = inputs.x.new_ones(1) if inputs.coefficients is None else inputs.coefficients
+        self.coefficients = given.to(inputs.x.dtype).contiguous()
+        self.powers = None if inputs.powers is None else inputs.powers.to(inputs.x.dtype).contiguous()
+        chains = inputs.chains
+        self.constants = {
+            "WORDS": _words(chains, len(self.coefficients)),
+            "DEPTH": chains.depth,
+            "OUTPUT": chains.output,
+            "COMPONENTS": inputs.weight.shape[0],
+            "TERMS": len(self.coefficients),
+            "POWERS": max(chains.depth) + 1,
+            "REVERSE": inputs.reverse,
+        }
+
+    def new_sums(self, rows: int) -> Tensor:
+        """Zeros for what every functional of every sequence sums by itself."""
+        return self.inputs.x.new_zeros(self.inputs.x.shape[0], rows, self.inputs.weight.shape[2])
+
+    def chunk(self, steps: slice) -> _Chunk:
+        rows = self.inputs.x[:, steps]
+        mask = None if self.inputs.mask is None else self.inputs.mask[:, steps].contiguous()
+        if mask is not None:  # before the product: padding may hold NaN
+            rows = torch.where(mask[..., None], rows, 0.0)
+        factors = torch.matmul(rows, self.weight)
+        if self.inputs.bias is not None:
+            factors += self.inputs.bias.flatten()
+        chunk = _Chunk(steps, mask, rows, factors)
+        return chunk._replace(factors=chunk.clear(factors))
+
+    def scan(self, chunk: _Chunk, state: Tensor, out: Tensor | None, path: Tensor | None) -> None:
+        """Carry the state through the chunk, in place."""
+        levels = out[:, chunk.steps] if out is not None else None
+        self._launch(_kernels().scan, chunk, levels, state, path)
+
+    def retrace(
+        self,
+        chunk: _Chunk,
+        adjoint: Tensor,
+        dout: Tensor | None,
+        path: Tensor,
+        sums: tuple[Tensor | None, ...],
+    ) -> Tensor:
+        """Carry the adjoint back, in place; return the derivative by the factors."""
+        da = torch.empty_like(chunk.factors)
+        levels = dout[:, chunk.steps] if dout is not None else None
+        self._launch(_kernels().retrace, chunk, levels, adjoint, path, da, *sums)
+        return chunk.clear(da)
+
+    def _launch(self, kernel: Any, chunk: _Chunk, levels: Tensor | None, *tensors: Tensor | None) -> None:
+        batch, steps, _ = chunk.rows.shape
+        width = self.inputs.weight.shape[2]
+        warps = 1 if batch * width < MANY_LANES else 4
+        lanes = 32 * warps
+        with torch.cuda.device_of(self.inputs.x):
+            kernel[(-(-batch * width // lanes),)](
+                chunk.factors, levels, *tensors, self.coefficients, self.powers,
+                chunk.mask if self.powers is not None else None,  # without decay, zeros do all that it does
+                batch, width, steps, levels.stride(0) if levels is not None else 0,
+                **self.constants, LANES=lanes, num_warps=warps, enable_fp_fusion=True,
+            )  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def _words(chains: Chains, terms: int) -> tuple[tuple[tuple[int, int], ...], ...]:
+    """For every state, the factor of each of its terms and the state that the term starts from."""
+    words = []
+    for s in range(len(chains.parent)):
+        word: list[tuple[int, int]] = []
+        node = s
+        while node >= 0 and len(word) < terms:
+            parent = chains.parent[node]
+            word.append((chains.component[node], parent if parent >= 0 else len(chains.parent)))
+            node = parent
+        words.append(tuple(word))
+    return tuple(words)

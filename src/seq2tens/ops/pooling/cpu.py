@@ -1,0 +1,60 @@
+"""The pools on CPUs: the kernels of `csrc/pooling.cpp`."""
+
+from __future__ import annotations
+
+import ctypes
+
+import torch
+from torch import Tensor
+
+from seq2tens.ops import native
+
+
+class PathPool(native.Struct):
+    """A call of `pool_path`; see `csrc/seq2tens.h`."""
+
+    name = "seq2tens_path_pool"
+    _fields_ = (
+        *native.fields("is_double threads batch length width"),
+        ("steepness", ctypes.c_double),
+        *native.arrays("path lengths threshold share peak"),
+    )
+
+
+class ContestPool(native.Struct):
+    """A call of `pool_contest`; see `csrc/seq2tens.h`."""
+
+    name = "seq2tens_contest_pool"
+    _fields_ = (
+        *native.fields("is_double threads batch length width groups"),
+        ("steepness", ctypes.c_double),
+        *native.arrays("path lengths wins losses"),
+    )
+
+
+def pool_path(path: Tensor, lengths: Tensor, threshold: Tensor, steepness: float) -> tuple[Tensor, Tensor]:
+    """Same signature and meaning as `reference.pool_path`."""
+    path, lengths, threshold = path.contiguous(), lengths.long().contiguous(), threshold.contiguous()
+    results = _two_rows_each(path)
+    addresses = map(native.address, (path, lengths, threshold, *results))
+    native.run("pool_path", PathPool(*_sizes(path), steepness, *addresses))
+    return results
+
+
+def pool_contest(path: Tensor, lengths: Tensor, groups: int, steepness: float) -> tuple[Tensor, Tensor]:
+    """Same signature and meaning as `reference.pool_contest`."""
+    path, lengths = path.contiguous(), lengths.long().contiguous()
+    results = _two_rows_each(path)
+    addresses = map(native.address, (path, lengths, *results))
+    native.run("pool_contest", ContestPool(*_sizes(path), groups, steepness, *addresses))
+    return results
+
+
+def _sizes(path: Tensor) -> tuple[int, ...]:
+    return path.dtype == torch.float64, native.threads(), *path.shape
+
+
+def _two_rows_each(path: Tensor) -> tuple[Tensor, Tensor]:
+    """Room for two pools of every sequence."""
+    shape = (path.shape[0], path.shape[2])
+    return path.new_empty(shape), path.new_empty(shape)

@@ -1,0 +1,49 @@
+"""All windows on CPUs: the kernel of `csrc/windows.cpp`."""
+
+from __future__ import annotations
+
+import ctypes
+
+import torch
+from torch import Tensor
+
+from seq2tens.ops import accumulation_dtype, native
+from seq2tens.ops.factor_arrays import FactorArrays, factor_arrays
+from seq2tens.ops.ls2t.functionals import Functionals
+
+
+class Windows(native.Struct):
+    """A call of the kernel; see `csrc/seq2tens.h`."""
+
+    name = "seq2tens_windows"
+    _fields_ = (
+        *native.fields("is_double threads batch length features components width window stride lift_order"),
+        ("factors", ctypes.POINTER(FactorArrays)),
+        *native.arrays("x weight bias coefficients mask out"),
+    )
+
+
+def slide(functionals: Functionals, x: Tensor, mask: Tensor | None, window: int, stride: int) -> Tensor:
+    """Same signature and meaning as `reference.slide`."""
+    dtype = accumulation_dtype(x, functionals.weight)
+    x, weight = native.contiguous(x.to(dtype)), native.contiguous(functionals.weight.to(dtype))
+    bias = None if functionals.bias is None else functionals.bias.to(dtype).contiguous()
+    mask = None if mask is None else mask.contiguous()
+    lift = _lift(functionals.coefficients)
+    (batch, length, features), (components, _, width) = x.shape, weight.shape
+    windows = -(-(length - window + 1) // stride)
+    out = torch.empty(batch, windows, len(functionals.chains.output), width, dtype=dtype)
+    call = Windows(
+        dtype == torch.float64, native.threads(), batch, length, features, components, width,
+        window, stride, 1 if lift is None else len(lift), ctypes.pointer(factor_arrays(functionals.chains)),
+        *map(native.address, (x, weight, bias, lift, mask, out)),
+    )  # fmt: skip
+    native.run("slide_windows", call)
+    return out
+
+
+def _lift(coefficients: Tensor | None) -> Tensor | None:
+    """Coefficients for the kernel, None for the plain recursion."""
+    if coefficients is None or coefficients.tolist() == [1.0]:
+        return None
+    return coefficients.double().contiguous()

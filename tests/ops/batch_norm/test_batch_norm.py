@@ -1,0 +1,137 @@
+"""Batch normalisation over the rows that count: the kernels against their definition."""
+
+import pytest
+import torch
+from torch.nn.functional import linear
+from torch.testing import assert_close
+
+from contracts import EXACT
+from seq2tens.ops.batch_norm import Settings, cpu, normalize, normalize_product, reference
+
+SHAPES = [((30, 5), None), ((70, 10, 128), None), ((40, 100, 2, 64), 64), ((1, 3, 4), 4), ((9, 3, 1), 1)]
+
+
+def problem(shape, inner, masked=True, affine=True, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(0)
+    draw = lambda *sizes: torch.randn(*sizes, generator=generator).to(dtype)  # noqa: E731
+    channel_axis = -1 if inner is None else -2
+    channels = shape[channel_axis]
+    mask = torch.rand(shape[:channel_axis], generator=generator) < 0.7 if masked else None
+    leaves = [draw(*shape) * 3 + 1, *((draw(channels), draw(channels)) if affine else ())]
+    return [t.requires_grad_() for t in leaves], mask, draw(*shape)
+
+
+def run(function, leaves, mask, gradient, settings):
+    x, weight, bias = leaves if len(leaves) == 3 else (*leaves, None, None)
+    y, mean, variance = function(x, mask, weight, bias, settings)
+    return y, mean, variance, *torch.autograd.grad(y, leaves, gradient)
+
+
+@pytest.mark.parametrize(("shape", "inner"), SHAPES)
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("affine", [False, True])
+@pytest.mark.parametrize("rectified", [False, True])
+def test_kernel_agrees_with_the_definition(shape, inner, masked, affine, rectified):
+    given = *problem(shape, inner, masked, affine), Settings(1e-3, inner, rectified)
+    assert cpu.unsupported(*given[0]) is None
+    for found, expected in zip(run(normalize, *given), run(reference.normalize, *given), strict=True):
+        assert_close(found, expected, **EXACT)
+
+
+@pytest.mark.parametrize("rectified", [False, True])
+def test_derivatives(rectified):
+    (x, weight, bias), mask, _ = problem((6, 2, 3), 3)
+    settings = Settings(1e-3, 3, rectified)
+    values = lambda *leaves: normalize(leaves[0], mask, *leaves[1:], settings).values  # noqa: E731
+    assert torch.autograd.gradcheck(values, (x, weight, bias))
+    assert torch.autograd.gradgradcheck(values, (x, weight, bias))
+
+
+def test_parts_of_other_tensors():
+    """Weight and bias may be strided, or one number in place of many; rows may begin anywhere."""
+    (x, *_), mask, gradient = problem((40, 100, 3), None, dtype=torch.float32)
+    settings, columns = Settings(1e-3), torch.linspace(-1, 1, 9).reshape(3, 3)
+    for weight, bias in [
+        (columns[:, 1], columns[:, 2]),
+        (columns[0, :1].expand(3), columns[1:, 0][:1].expand(3)),
+    ]:
+        parts, copies = ([x.detach(), weight, bias] for _ in range(2))
+        results = []
+        for leaves in (parts, [t.clone(memory_format=torch.contiguous_format) for t in copies]):
+            leaves = [t.detach().requires_grad_() for t in leaves]
+            results.append(run(normalize, leaves, mask, gradient, settings))
+        assert all(torch.equal(a, b) for a, b in zip(*results, strict=True))
+
+
+def test_a_product_and_its_normalisation():
+    (x, weight, bias), mask, _ = problem((5, 6, 7), None)
+    matrix = torch.randn(7, 7, dtype=torch.float64, requires_grad=True)
+    shift = torch.randn(7, dtype=torch.float64, requires_grad=True)
+    settings, leaves = Settings(1e-3, rectified=True), (x, matrix, shift, weight, bias)
+    product = lambda x, m, s, *rest: normalize_product(x, m, s, mask, *rest, settings)  # noqa: E731
+    in_turn = normalize(linear(x, matrix, shift), mask, weight, bias, settings)
+    for found, expected in zip(product(*leaves), in_turn, strict=True):
+        assert_close(found, expected, **EXACT)
+    assert not torch.autograd.grad(product(*leaves).values.sum(), shift)[0].any()
+    assert torch.autograd.gradcheck(lambda *given: product(*given).values, leaves)
+    assert torch.autograd.gradgradcheck(lambda *given: product(*given).values, leaves)
+
+
+def test_rows_that_do_not_count_do_not_matter():
+    (x, weight, bias), mask, _ = problem((50, 4), None)
+    y = normalize(x, mask, weight, bias, Settings(1e-3)).values
+    other = torch.where(mask[:, None], x, 1e6)
+    assert torch.equal(normalize(other, mask, weight, bias, Settings(1e-3)).values, y)
+    assert not y[~mask].any()
+
+
+def test_same_bits_whatever_the_number_of_threads():
+    given = *problem((3000, 64), None, dtype=torch.float32), Settings(1e-3)
+    results = []
+    for threads in (1, 2, 3):
+        torch.set_num_threads(threads)
+        results.append(run(normalize, *given))
+    torch.set_num_threads(1)
+    for other in results[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+@pytest.mark.parametrize("rectified", [False, True])
+def test_tensors_with_gaps_and_a_scale(rectified):
+    (x, weight, bias), mask, gradient = problem((30, 10), None)
+    wide = [t.detach().repeat_interleave(2, 0)[::2].requires_grad_() for t in (x, weight, bias)]
+    gaps = mask.repeat_interleave(3)[::3], gradient.repeat_interleave(2, 1)[:, ::2]
+    settings = Settings(1e-3, rectified=rectified, scale=0.5)
+    assert not any(t.is_contiguous() for t in (*wide, *gaps))
+    for found, expected in zip(
+        run(normalize, wide, *gaps, settings),
+        run(reference.normalize, (x, weight, bias), mask, gradient, settings),
+        strict=True,
+    ):
+        assert_close(found, expected, **EXACT)
+
+
+def test_float32_statistics_are_those_of_doubles():
+    (x,), mask, gradient = problem((40_000, 3), None, affine=False, dtype=torch.float32)
+    given = [x.detach() + 100], mask, gradient
+    wide = [(x.detach() + 100).double()], mask, gradient.double()
+    narrow, exact = (
+        run(f, [t.requires_grad_() for t in leaves], *rest, Settings(1e-3))
+        for f, (leaves, *rest) in ((normalize, given), (reference.normalize, wide))
+    )
+    for found, expected in zip(narrow[1:3], exact[1:3], strict=True):
+        assert_close(found.double(), expected, rtol=1e-6, atol=0)
+
+
+def test_transforms_and_empty_batches_take_the_definition():
+    (x, weight, bias), mask, _ = problem((8, 3), None)
+    flat = lambda t: normalize(t, mask, weight, bias, Settings(1e-3)).values.square().sum()  # noqa: E731
+    assert_close(torch.func.grad(flat)(x.detach()), torch.autograd.grad(flat(x), x)[0], **EXACT)
+    assert normalize(x[:0], None, weight, bias, Settings(1e-3)).values.shape == (0, 3)
+    scale = lambda w: normalize(x.detach(), mask, w, bias.detach(), Settings(1e-3)).values  # noqa: E731
+    _, tangent = torch.func.jvp(scale, (weight.detach(),), (torch.ones_like(weight),))
+    assert_close(tangent, scale(weight + 1) - scale(weight), **EXACT)
+    plain = lambda t: normalize(t, None, None, None, Settings(1e-3)).values  # noqa: E731
+    with pytest.warns(DeprecationWarning, match="trace"):
+        traced = torch.jit.trace(plain, x.detach())
+    assert_close(traced(x.detach().square()), plain(x.detach().square()), **EXACT)
