@@ -103,6 +103,12 @@ def test_instruction_sets_agree(name):
     assert float(value) == pytest.approx(float(run(LAYER).stdout), rel=1e-6)
 
 
+@pytest.mark.slow
+def test_a_system_without_fork():
+    result = run(f"import os; del os.register_at_fork; {LAYER}")
+    assert result.stdout == run(LAYER).stdout, result.stderr
+
+
 def test_an_unknown_instruction_set_is_named(monkeypatch):
     monkeypatch.setenv("SEQ2TENS_ISA", "x86-64-v9")
     assert "no instruction set 'x86-64-v9'" in native._load()
