@@ -8,6 +8,16 @@
 #ifdef _OPENMP
 #include <omp.h>
 #endif
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SEQ2TENS_REDZONES
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define SEQ2TENS_REDZONES
+#endif
+#ifdef SEQ2TENS_REDZONES
+#include <sanitizer/asan_interface.h>
+#endif
 
 #include "gemm.h"
 
@@ -20,6 +30,17 @@ namespace SEQ2TENS_ISA {
 
 // The amount of work from which a task is worth a thread. Checks make it small, so that tiny calls have many tasks.
 constexpr int64_t worth_a_task(int64_t amount) { return amount / SEQ2TENS_TASK_DIVISOR; }
+
+// Pieces of one allocation look like one to the address sanitizer unless it is told what lies between them.
+#ifdef SEQ2TENS_REDZONES
+constexpr int64_t kRedzone = 64;
+inline void forbid(char* memory, int64_t bytes) { ASAN_POISON_MEMORY_REGION(memory, bytes); }
+inline void permit(char* memory, int64_t bytes) { ASAN_UNPOISON_MEMORY_REGION(memory, bytes); }
+#else
+constexpr int64_t kRedzone = 0;
+inline void forbid(char*, int64_t) {}
+inline void permit(char*, int64_t) {}
+#endif
 
 // Scratch memory of a thread: pieces that begin at cache lines, taken one after the other and given back in the
 // opposite order. Chunks stay for the next call, joined into one.
@@ -44,10 +65,12 @@ class Scratch {
   static constexpr int64_t kLargestKept = int64_t{1} << 27;
 
   void* take(int64_t bytes) {
-    bytes = round_up(bytes, 64);
-    if (!chunk_ || used_ + bytes > chunk_->size) advance(bytes);
+    const int64_t size = round_up(bytes + kRedzone, 64);
+    if (!chunk_ || used_ + size > chunk_->size) advance(size);
     char* memory = reinterpret_cast<char*>(chunk_ + 1) + used_;
-    used_ += bytes;
+    permit(memory, bytes);
+    forbid(memory + bytes, size - bytes);
+    used_ += size;
     return memory;
   }
 
@@ -80,6 +103,7 @@ class Scratch {
   void give_back(Chunk* chunk, int64_t used) {
     chunk_ = chunk;
     used_ = used;
+    if (chunk) forbid(reinterpret_cast<char*>(chunk + 1) + used, chunk->size - used);
     if (!chunk || (chunk == first_ && used == 0)) tidy();
   }
 

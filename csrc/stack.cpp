@@ -19,9 +19,11 @@ class Carver {
   explicit Carver(void* memory) : memory_(static_cast<char*>(memory)) {}
   template <class N>
   N* take(int64_t count) {
-    N* part = memory_ ? reinterpret_cast<N*>(memory_ + used_) : nullptr;
-    used_ += round_up(count * static_cast<int64_t>(sizeof(N)), 64);
-    return part;
+    const int64_t bytes = count * static_cast<int64_t>(sizeof(N)), size = round_up(bytes + kRedzone, 64);
+    char* part = memory_ ? memory_ + used_ : nullptr;
+    if (part) forbid(part + bytes, size - bytes);
+    used_ += size;
+    return reinterpret_cast<N*>(part);
   }
   int64_t used() const { return used_; }
 
