@@ -129,10 +129,10 @@ void retrace_lifted_word(const Retrace<T>& back, const Word& word, const Lift& l
     lifted.read(back.adjoints, out.adjoint);
     T* drow = back.dfactors + (scan.steps.reverse ? 0 : (scan.rows - 1) * scan.columns);
     for (int64_t i = scan.steps.count - 1; i >= 0; --i) {
-      const T* dout = back.dout + scan.steps.place(i) * scan.out_stride + q;
+      const int64_t place = scan.steps.place(i) * scan.out_stride + q;
       for (int64_t m = 1; back.dout && m <= word.length; ++m)
         if (word.level[m - 1] >= 0)
-          out.adjoint[m] += load_wide_some(dout + word.level[m - 1] * scan.level_stride, present);
+          out.adjoint[m] += load_wide_some(back.dout + place + word.level[m - 1] * scan.level_stride, present);
       if (!scan.steps.counts(i)) continue;
       row -= row_stride;
       before -= word.length + 1;
