@@ -27,7 +27,7 @@ int64_t Random::integer(int64_t low, int64_t high) {
 
 int64_t Random::small(int64_t low, int64_t high) { return low + integer(0, integer(0, integer(0, high - low))); }
 
-double Random::budget(double most) { return 30 * std::pow(most / 30, std::pow(uniform(), 3)); }
+double Random::budget(double most) { return 30 * std::pow(most / 30, std::pow(uniform(), 2)); }
 
 static constexpr char kPattern = 0x5a;
 

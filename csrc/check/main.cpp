@@ -13,7 +13,7 @@ namespace check {
 namespace {
 
 // Errors are measured against what rounding may amount to. A mistake is far more than this many times that.
-constexpr double kMostError = 50;
+constexpr double kMostError = 20;
 
 struct Options {
   int64_t cases = 1000;
