@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import importlib.metadata
 import json
 import platform
 import statistics
@@ -16,6 +17,7 @@ from pathlib import Path
 import torch
 
 from benchmarks.registry import Case, Work
+from seq2tens.ops import kernels
 
 SECONDS = 1.0  # per contender and case, at least
 REPEATS = 4  # at least
@@ -65,6 +67,13 @@ def percentiles(work: Work) -> dict[str, float]:
     """How long most calls take, each timed by itself."""
     cuts = statistics.quantiles((_time(work, 1) for _ in range(SINGLE_CALLS)), n=100)
     return {"p50": cuts[49], "p99": cuts[98]}
+
+
+def peers() -> dict[str, str]:
+    """Versions of the libraries that contenders come from, where they are installed."""
+    names = ("pysiglib", "signax", "iisignature", "aeon")
+    there = {distribution.metadata["Name"].lower() for distribution in importlib.metadata.distributions()}
+    return {name: importlib.metadata.version(name) for name in names if name in there}
 
 
 def peak_bytes(work: Work) -> int:
@@ -128,9 +137,11 @@ def run(cases: list[Case], out: Path, seconds: float) -> None:
     print(summary(results))
     machine = {
         "processor": platform.processor() or platform.machine(),
+        "kernels": kernels().split()[0],
         "torch": torch.__version__,
         "threads": torch.get_num_threads(),
         "python": platform.python_version(),
+        **peers(),
     }
     measured = {result["suite"] for result in results}
     old = json.loads(out.read_text())["results"] if out.exists() else []

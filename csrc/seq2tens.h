@@ -79,7 +79,7 @@ typedef struct seq2tens_ls2t {
                                  pass, or NULL; ignored unless the width is a multiple of 16 */
 } seq2tens_ls2t;
 
-/* Its adjoint. Derivatives that are NULL are not wanted; all others are overwritten. */
+/* Its adjoint. Derivatives that may be NULL are not wanted then; all others are overwritten. */
 typedef struct seq2tens_ls2t_gradients {
   const seq2tens_ls2t* call;   /* as in the forward pass, with what that kept */
   const void* out;             /* [batch, length, levels, width] or NULL */
@@ -158,7 +158,7 @@ typedef struct seq2tens_branch {
 } seq2tens_branch;
 
 /* The residual connections of a stack. (main(x) + input(residual x)) * scale enters it, and
-   (its output + output(mean of x over time)) * scale leaves it. */
+   (its output + output(mean of x over time)) * scale leaves it; so its last layer returns the last step. */
 typedef struct seq2tens_residual {
   int64_t input_features;
   int64_t out_features;         /* of the stack */
