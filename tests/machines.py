@@ -76,7 +76,7 @@ def without_libgomp(setting: Setting, scratch: Path) -> None:
 def read_only(setting: Setting, scratch: Path) -> None:
     """Neither the package nor the home can be written to."""
     setting.root, home = scratch / "installed", scratch / "home"
-    for name in ("src", "tests"):
+    for name in ("csrc", "src", "tests"):
         shutil.copytree(ROOT / name, setting.root / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", setting.root)
     home.mkdir()
