@@ -166,7 +166,7 @@ def test_two_runs_count_each_cell_once(data, tmp_path):
     processes = [
         subprocess.Popen(
             [sys.executable, "-c", COUNT, table, str(n)],
-            env=environment(data),
+            env=environment(data) | {"PYTHONPATH": str(Path(__file__).parents[1])},
             stdout=subprocess.PIPE,
             text=True,
         )
