@@ -23,15 +23,12 @@ SCRIPTS = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re
 def test_scripts_run(number, tmp_path):
     assert "assert" in SCRIPTS[number]
     script = tmp_path / "script.py"
-    # gloo may abort a process whose group is taken down, after all that the page asserts has held
-    work, leave, rest = SCRIPTS[number].partition("dist.barrier()")
-    script.write_text(f'{work}print("asserted", flush=True)\n{leave}{rest}')
+    script.write_text(SCRIPTS[number])
     command = [*TORCHRUN, "--master-port", free_port(), str(script)]
     done = subprocess.run(
         command, cwd=tmp_path, env=os.environ | QUIET, capture_output=True, text=True, timeout=600
     )
-    assert done.stdout.count("asserted") == 2, done.stderr
-    assert done.returncode == 0 or "terminate called without an active exception" in done.stderr, done.stderr
+    assert done.returncode == 0, done.stderr
     assert "Warning" not in done.stderr
 
 
