@@ -1,8 +1,7 @@
 /* The interface of the compiled kernels: plain C, one struct of named fields per operation.
 
    Every field is 8 bytes wide (int64_t, double or a pointer), so a struct has no padding. Arrays are contiguous,
-   the last axis fastest, and may begin at any multiple of their element's size;
-   a BLAS may give other bits where they do not begin at a cache line. Element type T is float, or double
+   the last axis fastest, and may begin at any multiple of their element's size. Element type T is float, or double
    where `is_double` is 1. Functions return 0, or 1 if there is not enough memory. */
 #pragma once
 #include <stdint.h>
@@ -16,18 +15,6 @@ extern "C" {
 #else
 #define SEQ2TENS_EXPORT __attribute__((visibility("default")))
 #endif
-
-/* The BLAS that the caller already has. */
-typedef struct seq2tens_blas {
-  void (*sgemm)(const char*, const char*, const int*, const int*, const int*, const float*, const float*, const int*,
-                const float*, const int*, const float*, float*, const int*);
-  void (*dgemm)(const char*, const char*, const int*, const int*, const int*, const double*, const double*,
-                const int*, const double*, const int*, const double*, double*, const int*);
-  int (*set_threads)(int); /* sets the threads of this thread's products, returns the number before; may be NULL */
-} seq2tens_blas;
-
-/* Hands over the matrix product; must be called before any operation that needs one. */
-SEQ2TENS_EXPORT void seq2tens_set_blas(const seq2tens_blas* blas);
 
 /* Chooses the instruction set, by name or the best one if `name` is NULL; returns its name, NULL if this processor
    or this library does not have it. */
@@ -61,7 +48,6 @@ typedef struct seq2tens_ls2t {
   int64_t threads;
   int64_t batch, length, features, width;
   int64_t reverse;    /* whether time runs backwards */
-  int64_t difference; /* whether steps are differences of the rows of x, the first one from 0 */
   int64_t lift_order;
   int64_t block;      /* steps per matrix product, and between two kept states */
   const seq2tens_words* words;
@@ -75,8 +61,6 @@ typedef struct seq2tens_ls2t {
   void* out;                  /* [batch, length, levels, width] levels along time, or NULL */
   void* final;                /* [batch, states, width] states after the last step, or NULL */
   double* kept;               /* [batch, blocks, states, width] states before each block, or NULL */
-  void* products;             /* [batch * length, components * width] room to keep inner products for the backward
-                                 pass, or NULL; ignored unless the width is a multiple of 16 */
 } seq2tens_ls2t;
 
 /* Its adjoint. Derivatives that may be NULL are not wanted then; all others are overwritten. */
