@@ -92,9 +92,14 @@ def batch_norm(place):
     return draw.results(y, running.mean, running.variance)
 
 
+def convolution(place):
+    draw = Draw(place)
+    return draw.results(F.convolve(draw(24, 100, 9), draw(70, 9, 5), draw(70)))
+
+
 OPERATIONS = [
     ls2t, ls2t_at_the_end, ls2t_of_one_level, ls2t_of_a_long_sequence, ls2t_with_everything, windows,
-    intervals, full_map, full_map_of_many_coordinates, batch_norm,
+    intervals, full_map, full_map_of_many_coordinates, batch_norm, convolution,
 ]  # fmt: skip
 
 

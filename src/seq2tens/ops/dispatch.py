@@ -88,24 +88,20 @@ def cpu_unsupported(*arguments: Any) -> str | None:
     """Why no kernel for CPUs can take the tensors among some arguments; None if one can."""
     tensors = tensors_in(arguments)
     for tensor in tensors:
-        if tensor.device.type != "cpu":
+        if not tensor.is_cpu:
             return f"a tensor is on {tensor.device}"
-    if not torch.compiler.is_compiling():
-        reason = _transformed(tensors)
-        if reason is not None:
-            return reason
-        _tell_once()
+    if torch.compiler.is_compiling():
+        return native.unavailable()
+    if torch._C._functorch.peek_interpreter_stack() is not None and any(map(in_func_transform, tensors)):
+        return "it has no rules for torch.func transforms; the reference has"
+    if forward_ad._current_level >= 0 and any(map(_has_tangent, tensors)):
+        return "it has no rule for forward-mode differentiation; the reference has"
+    _tell_once()
     return native.unavailable()
 
 
-def _transformed(tensors: list[Tensor]) -> str | None:
-    """Which transformation of torch, that only the reference has rules for, is under way."""
-    for tensor in tensors:
-        if in_func_transform(tensor):
-            return "it has no rules for torch.func transforms; the reference has"
-        if tensor.is_floating_point() and forward_ad.unpack_dual(tensor).tangent is not None:
-            return "it has no rule for forward-mode differentiation; the reference has"
-    return None
+def _has_tangent(tensor: Tensor) -> bool:
+    return tensor.is_floating_point() and forward_ad.unpack_dual(tensor).tangent is not None
 
 
 def is_observed(tensor: Tensor) -> bool:
@@ -146,7 +142,6 @@ _told = False
 def _tell_once() -> None:
     """Warn where an installation has no kernels: all is right but slow."""
     global _told
-    reason = native.unavailable()
-    if reason is not None and not _told:
+    if not _told and (reason := native.unavailable()) is not None:
         _told = True
         warnings.warn(f"seq2tens runs without its compiled kernels, slower: {reason}", stacklevel=2)

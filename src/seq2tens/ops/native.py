@@ -9,7 +9,7 @@ import ctypes
 import hashlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -43,6 +43,7 @@ class Struct(ctypes.Structure):
     """A struct of `csrc/seq2tens.h`: the same fields in the same order."""
 
     name: ClassVar[str]  # of the struct in the header
+    tensors: Sequence[Tensor | None] = ()  # those whose addresses stand in it, kept alive
 
 
 def fields(names: str, kind: Any = ctypes.c_int64) -> list[tuple[str, Any]]:

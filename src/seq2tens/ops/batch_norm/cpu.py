@@ -76,26 +76,26 @@ class _BatchNorm(torch.autograd.Function):
         running: Running | None,
         settings: Settings,
     ) -> Tensor:
-        call, arrays = _describe(x, mask, weight, bias, settings)
-        y, statistics = torch.empty_like(arrays[0]), x.new_empty(2, call.channels)
-        call.y, call.mean, call.variance = map(native.address, (y, *statistics))
+        call = _describe(x, mask, weight, bias, settings)
+        y, mean, variance = x.new_empty(x.shape), x.new_empty(call.channels), x.new_empty(call.channels)
+        call.y, call.mean, call.variance = map(native.address, (y, mean, variance))
         if running is not None:
             call.momentum = running.momentum
             call.running_mean, call.running_variance = map(native.address, running[:2])
         native.run("batch_norm_forward", call)
-        ctx.save_for_backward(x, mask, weight, bias, statistics)
+        ctx.save_for_backward(x, mask, weight, bias, mean, variance)
         ctx.settings = settings
         return y
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
-        x, mask, weight, bias, statistics = ctx.saved_tensors
+        x, mask, weight, bias, mean, variance = ctx.saved_tensors
         if torch.is_grad_enabled():  # to be differentiated again, for which there is no kernel
             return _differentiable(dy, x, mask, weight, bias, ctx.settings)
-        call, arrays = _describe(x, mask, weight, bias, ctx.settings)
-        call.mean, call.variance = map(native.address, statistics)
-        dy, dx = dy.contiguous(), torch.empty_like(arrays[0])
-        dweight, dbias = (None if t is None else torch.empty_like(statistics[0]) for t in (weight, bias))
+        call = _describe(x, mask, weight, bias, ctx.settings)
+        call.mean, call.variance = mean.data_ptr(), variance.data_ptr()
+        dy, dx = dy.contiguous(), x.new_empty(x.shape)
+        dweight, dbias = (None if t is None else torch.empty_like(mean) for t in (weight, bias))
         addresses = map(native.address, (dy, dx, dweight, dbias))
         native.run("batch_norm_backward", Backward(ctypes.pointer(call), *addresses))
         return dx, None, dweight, dbias, None, None
@@ -103,15 +103,16 @@ class _BatchNorm(torch.autograd.Function):
 
 def _describe(
     x: Tensor, mask: Tensor | None, weight: Tensor | None, bias: Tensor | None, settings: Settings
-) -> tuple[Forward, list[Tensor]]:
-    """The struct of a call without its results, and the contiguous tensors whose addresses stand in it."""
-    arrays = [None if t is None else t.contiguous() for t in (x, mask, weight, bias)]
+) -> Forward:
+    """The struct of a call without its results."""
+    tensors = [None if t is None else t.contiguous() for t in (x, mask, weight, bias)]
     channels, inner = settings.channels(x.shape), settings.inner or 1
     call = Forward(
         x.dtype == torch.float64, native.threads(), x.numel() // (channels * inner), channels, inner,
-        settings.eps, 0.0, *map(native.address, arrays),
+        settings.eps, 0.0, *map(native.address, tensors),
     )  # fmt: skip
-    return call, arrays  # type: ignore[return-value]
+    call.tensors = tensors
+    return call
 
 
 def _differentiable(
