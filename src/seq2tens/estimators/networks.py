@@ -22,6 +22,7 @@ from seq2tens.estimators.interruption import train
 from seq2tens.estimators.randomness import RandomState, repeatable_seed
 from seq2tens.estimators.saving import restored
 from seq2tens.estimators.weighting import class_weights, row_weights
+from seq2tens.nn.dense import Dense
 from seq2tens.training import Checkpoints, CrossEntropy, Recipe, SequenceBatch, SequenceSource, Subset
 from seq2tens.training.checkpoint import Tensors
 from seq2tens.training.progress import Style
@@ -39,7 +40,7 @@ class WithHead(nn.Module):
     def __init__(self, features: nn.Module, n_classes: int) -> None:
         super().__init__()
         self.features = features
-        self.head = nn.Linear(features.out_features, n_classes)  # type: ignore[arg-type]
+        self.head = Dense(features.out_features, n_classes)  # type: ignore[arg-type]
 
     def forward(self, values: Tensor, lengths: Tensor | None = None) -> Float[Tensor, "rows classes"]:
         """Logits of the sequences."""

@@ -1,0 +1,17 @@
+"""A linear layer with the same bits on any number of threads."""
+
+from __future__ import annotations
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from seq2tens import functional as F
+
+
+class Dense(nn.Linear):
+    """`torch.nn.Linear`, whose own weight gradient depends on how many threads torch has."""
+
+    def forward(self, x: Float[Tensor, "*rows in_features"]) -> Float[Tensor, "*rows out_features"]:
+        """Apply the layer: a convolution with a kernel of one step."""
+        rows = x.reshape(-1, 1, self.in_features)
+        return F.convolve(rows, self.weight[..., None], self.bias).reshape(*x.shape[:-1], self.out_features)
