@@ -278,8 +278,6 @@ typedef struct seq2tens_full_map {
   int64_t increments;         /* whether steps are the differences of neighbouring points */
   int64_t sequences;          /* whether to write the result after every step */
   int64_t lanes;              /* sequences that advance side by side: 1, or 8 unless `sequences` */
-  int64_t products;           /* whether a block's part of the top level is summed in T; only with 1 lane, not
-                                 with `sequences` */
   int64_t block;              /* steps between two kept states */
   const void* x;              /* [batch, points, dim] */
   const double* coefficients; /* [lift_order] */

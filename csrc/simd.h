@@ -69,7 +69,7 @@ inline Vector<T> load_some(const T* p, int64_t count) {
 
 template <class T>
 inline Vector<T> fill(T value) {
-  return Vector<T>{} + value;
+  return value - Vector<T>{};  // with + the compiler would have to add: -0 + 0 is 0
 }
 
 // Vectors of doubles from numbers of any precision, and back.
