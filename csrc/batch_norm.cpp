@@ -17,16 +17,12 @@ struct VectorLane {
   static constexpr int64_t lanes = Vectors<T>::lanes;
   static Vector<T> read(const T* p) { return load(p); }
   static void write(T* p, Vector<T> v) { store(p, v); }
-  static Vector<T> not_negative(Vector<T> v) { return v < 0 ? Vector<T>{} : v; }
-  static Vector<T> where_positive(Vector<T> condition, Vector<T> v) { return condition > 0 ? v : Vector<T>{}; }
 };
 template <class T>
 struct SingleLane {
   static constexpr int64_t lanes = 1;
   static T read(const T* p) { return *p; }
   static void write(T* p, T v) { *p = v; }
-  static T not_negative(T v) { return v < 0 ? T(0) : v; }
-  static T where_positive(T condition, T v) { return condition > 0 ? v : T(0); }
 };
 // The same for sums in doubles.
 struct WideVectorLane {
@@ -35,7 +31,6 @@ struct WideVectorLane {
   template <class T>
   static Wide read(const T* p) { return load_wide(p); }
   static void write(double* p, Wide v) { store_wide(p, v); }
-  static Wide where_positive(Wide condition, Wide v) { return condition > 0 ? v : Wide{}; }
 };
 struct WideSingleLane {
   static constexpr int64_t lanes = 1;
@@ -43,7 +38,6 @@ struct WideSingleLane {
   template <class T>
   static double read(const T* p) { return *p; }
   static void write(double* p, double v) { *p = v; }
-  static double where_positive(double condition, double v) { return condition > 0 ? v : 0; }
 };
 
 // Calls each(lane, column) for columns 0, lanes, 2 lanes, …
@@ -170,7 +164,7 @@ struct Task {
   void fill_factors(T* factors) const {
     const T* weight = static_cast<const T*>(call.weight);
     for (int64_t c = first; c < last; ++c) {
-      const double factor = call.scale * inverse_deviation(c) * (weight ? weight[c] : 1.0);
+      const double factor = inverse_deviation(c) * (weight ? weight[c] : 1.0);
       T* target = factors + (c - first) * call.inner;
       std::fill(target, target + call.inner, static_cast<T>(factor));
     }
@@ -206,16 +200,14 @@ void find_statistics(const Task<T>& task, T* middle) {
   fold_means(task, squares, task.call.variance);
 }
 
-// Lets running statistics follow those of some channels, the mean with the constant that x lacks.
+// Lets running statistics follow those of some channels.
 template <class T>
 void follow(const Task<T>& task) {
   const seq2tens_batch_norm& call = task.call;
   const T *mean = static_cast<const T*>(call.mean), *variance = static_cast<const T*>(call.variance);
-  const T* shift = static_cast<const T*>(call.shift);
   T *running_mean = static_cast<T*>(call.running_mean), *running_variance = static_cast<T*>(call.running_variance);
   for (int64_t c = task.first; c < task.last; ++c) {
-    const double whole = static_cast<double>(mean[c]) + (shift ? shift[c] : T(0));
-    running_mean[c] += static_cast<T>(call.momentum * (whole - running_mean[c]));
+    running_mean[c] += static_cast<T>(call.momentum * (static_cast<double>(mean[c]) - running_mean[c]));
     running_variance[c] += static_cast<T>(call.momentum * (static_cast<double>(variance[c]) - running_variance[c]));
   }
 }
@@ -229,37 +221,30 @@ void forward_task(const Task<T>& task) {
   find_statistics(task, middle);
   if (call.running_mean) follow(task);
   task.fill_factors(factor);
-  const T scale = static_cast<T>(call.scale);
   if (call.bias) task.spread(static_cast<const T*>(call.bias) + task.first, constant);
-  for (int64_t q = 0; q < task.columns; ++q) constant[q] *= scale;
   for (int64_t row = 0; row < call.rows; ++row) {
     const int64_t place = row * task.stride + task.start;
-    const T *x = static_cast<const T*>(call.x) + place, *addend = static_cast<const T*>(call.addend);
+    const T* x = static_cast<const T*>(call.x) + place;
     T* y = static_cast<T*>(call.y) + place;
     if (!task.counts(row)) {
       std::fill(y, y + task.columns, T(0));
       continue;
     }
-    for_each_column<T>(task.columns, [=, rectified = call.rectified](auto lane, int64_t q) {
-      auto value = (lane.read(x + q) - lane.read(middle + q)) * lane.read(factor + q) + lane.read(constant + q);
-      if (rectified) value = lane.not_negative(value);
-      if (addend) value += lane.read(addend + place + q) * scale;
-      lane.write(y + q, value);
+    for_each_column<T>(task.columns, [=](auto lane, int64_t q) {
+      lane.write(y + q, (lane.read(x + q) - lane.read(middle + q)) * lane.read(factor + q) + lane.read(constant + q));
     });
   }
 }
 
-// Sums over rows of the derivatives that pass the rectifier, and of these times centred values.
+// Sums over rows of the derivatives, and of these times centred values.
 template <class T>
 void sum_gradients(const Task<T>& task, const T* dy, const T* middle, double* sums) {
   const T* x = static_cast<const T*>(task.call.x);
-  const T* y = task.call.rectified ? static_cast<const T*>(task.call.y) : nullptr;
   task.for_each_places([&](const Places& places) {
     add_terms<2>(places, task.columns, sums, [=](auto lane, int64_t place, int64_t q) {
-      auto passed = lane.read(dy + place + q);
-      if (y) passed = lane.where_positive(lane.read(y + place + q), passed);
+      const auto gradient = lane.read(dy + place + q);
       const auto centred = lane.read(x + place + q) - lane.read(middle + q);
-      return Terms<typename decltype(lane)::Value, 2>{{passed, passed * centred}};
+      return Terms<typename decltype(lane)::Value, 2>{{gradient, gradient * centred}};
     });
   });
 }
@@ -275,8 +260,8 @@ void fold_gradients(const Task<T>& task, const seq2tens_batch_norm_gradients& gi
     const int64_t q = (c - task.first) * call.inner;
     std::fill(level + q, level + q + call.inner, static_cast<T>(plain * task.share));
     std::fill(slope + q, slope + q + call.inner, static_cast<T>(crossed * task.share * inverse * inverse));
-    if (given.weight) static_cast<T*>(given.weight)[c] = static_cast<T>(crossed * call.scale * inverse);
-    if (given.bias) static_cast<T*>(given.bias)[c] = static_cast<T>(plain * call.scale);
+    if (given.weight) static_cast<T*>(given.weight)[c] = static_cast<T>(crossed * inverse);
+    if (given.bias) static_cast<T*>(given.bias)[c] = static_cast<T>(plain);
   }
 }
 
@@ -295,17 +280,14 @@ void backward_task(const Task<T>& task, const seq2tens_batch_norm_gradients& giv
   for (int64_t row = 0; given.x && row < call.rows; ++row) {
     const int64_t place = row * task.stride + task.start;
     const T* x = static_cast<const T*>(call.x) + place;
-    const T* y = call.rectified ? static_cast<const T*>(call.y) + place : nullptr;
     T* dx = static_cast<T*>(given.x) + place;
     if (!task.counts(row)) {
       std::fill(dx, dx + task.columns, T(0));
       continue;
     }
     for_each_column<T>(task.columns, [=](auto lane, int64_t q) {
-      auto passed = lane.read(dy + place + q);
-      if (y) passed = lane.where_positive(lane.read(y + q), passed);
       const auto lost = lane.read(level + q) + (lane.read(x + q) - lane.read(middle + q)) * lane.read(slope + q);
-      lane.write(dx + q, (passed - lost) * lane.read(factor + q));
+      lane.write(dx + q, (lane.read(dy + place + q) - lost) * lane.read(factor + q));
     });
   }
 }

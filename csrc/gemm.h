@@ -1,62 +1,109 @@
-// Matrix products by the caller's BLAS, which hands over its functions once.
+// Matrix products. Every element is one sum from the first term to the last, fused multiply-adds in T, so its bits
+// depend on its row and its column alone: not on neighbours, threads, alignment, or how many lanes a vector has.
+//
+// Factors are packed into panels, as in BLIS: `b` into columns as wide as a tile, `a` into rows as high as one, both
+// with all that a step of the sum needs side by side. A tile of the result stays in registers.
 #pragma once
-#include <cstdint>
-
-#include "seq2tens.h"
-#include "simd.h"
+#include "parallel.h"
 
 namespace seq2tens {
-
-extern seq2tens_blas blas;  // set by seq2tens_set_blas, see library.cpp
-
 namespace SEQ2TENS_ISA {
 
-enum class Transpose : char { kNo = 'N', kYes = 'T' };
-
-// A matrix in rows, `stride` numbers apart.
+// A matrix in rows, `stride` numbers apart, or the transpose of one.
 template <class T>
 struct Matrix {
   T* data;
   int64_t stride;
-  Transpose transpose = Transpose::kNo;
+  bool transposed = false;
+  T& at(int64_t row, int64_t column) const {
+    return transposed ? data[column * stride + row] : data[row * stride + column];
+  }
 };
-
-inline void call_blas(const char* ta, const char* tb, const int* m, const int* n, const int* k, const float* alpha,
-                      const float* a, const int* lda, const float* b, const int* ldb, const float* beta, float* c,
-                      const int* ldc) {
-  blas.sgemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-}
-
-inline void call_blas(const char* ta, const char* tb, const int* m, const int* n, const int* k, const double* alpha,
-                      const double* a, const int* lda, const double* b, const int* ldb, const double* beta, double* c,
-                      const int* ldc) {
-  blas.dgemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-}
 
 struct ProductSize {
   int64_t rows, columns, inner;
 };
 
-// BLAS wants strides of at least 1, which matrices without columns do not have.
+// The largest tile whose sums fit the registers, 32 of them or 16.
+constexpr int64_t kTileRows = kVectorBytes == 64 ? 12 : 6, kTileVectors = 2;
 template <class T>
-inline void clear_empty_product(ProductSize size, T beta, Matrix<T> result) {
-  for (int64_t i = 0; beta == 0 && i < size.rows; ++i)
-    for (int64_t j = 0; j < size.columns; ++j) result.data[i * result.stride + j] = 0;
+constexpr int64_t tile_columns = kTileVectors * Vectors<T>::lanes;
+
+template <class T>
+int64_t packed_size(int64_t columns, int64_t inner) {
+  return round_up(columns, tile_columns<T>) * inner;
 }
 
-// result = a · b + beta · result. Fortran's columns are our rows, so the factors change places.
+// Cuts the `count` rows of a matrix, each with `inner` numbers, into panels of `height`; the last one is filled up with
+// zeros.
 template <class T>
-inline void multiply(ProductSize size, Matrix<const T> a, Matrix<const T> b, T beta, Matrix<T> result) {
-  if (size.rows == 0 || size.columns == 0) return;
-  if (size.inner == 0) return clear_empty_product(size, beta, result);
-  const int rows = static_cast<int>(size.rows), columns = static_cast<int>(size.columns);
-  const int inner = static_cast<int>(size.inner);
-  const int stride_a = static_cast<int>(a.stride), stride_b = static_cast<int>(b.stride);
-  const int stride = static_cast<int>(result.stride);
-  const char transpose_a = static_cast<char>(a.transpose), transpose_b = static_cast<char>(b.transpose);
-  const T one = 1;
-  call_blas(&transpose_b, &transpose_a, &columns, &rows, &inner, &one, b.data, &stride_b, a.data, &stride_a, &beta,
-            result.data, &stride);
+void pack_panels(Matrix<const T> matrix, int64_t count, int64_t inner, int64_t height, T* packed) {
+  for (int64_t first = 0; first < count; first += height, packed += height * inner) {
+    const int64_t here = std::min(height, count - first);
+    for (int64_t k = 0; k < inner; ++k) {
+      T* target = packed + k * height;
+      for (int64_t i = 0; i < here; ++i) target[i] = matrix.at(first + i, k);
+      std::fill(target + here, target + height, T(0));
+    }
+  }
+}
+
+// `b` in the order in which `multiply_packed` reads it.
+template <class T>
+void pack(Matrix<const T> b, int64_t columns, int64_t inner, T* packed) {
+  b.transposed = !b.transposed;
+  pack_panels(b, columns, inner, tile_columns<T>, packed);
+}
+
+// The first `R` rows of a tile, from panels of `a` and `b`; `place` is where it belongs, `columns` of it.
+template <class T, int R>
+void multiply_tile(const T* a, const T* b, int64_t inner, T beta, Matrix<T> place, int64_t columns) {
+  constexpr int64_t lanes = Vectors<T>::lanes;
+  Vector<T> sum[R][kTileVectors] = {};
+  for (int64_t k = 0; k < inner; ++k, a += kTileRows, b += tile_columns<T>)
+    for (int r = 0; r < R; ++r)
+      for (int v = 0; v < kTileVectors; ++v) sum[r][v] += a[r] * load(b + v * lanes);
+  for (int r = 0; r < R; ++r)
+    for (int v = 0; v < kTileVectors; ++v) {
+      T* target = place.data + r * place.stride + v * lanes;
+      const int64_t count = std::min(lanes, columns - v * lanes);
+      if (count == lanes)
+        store(target, beta == 0 ? sum[r][v] : sum[r][v] + load(target));
+      else
+        for (int64_t i = 0; i < count; ++i) target[i] = beta == 0 ? sum[r][v][i] : sum[r][v][i] + target[i];
+    }
+}
+
+template <class T, int R = kTileRows>
+void multiply_rows(int64_t rows, const T* a, const T* b, int64_t inner, T beta, Matrix<T> place, int64_t columns) {
+  if constexpr (R > 1)
+    if (rows < R) return multiply_rows<T, R - 1>(rows, a, b, inner, beta, place, columns);
+  multiply_tile<T, R>(a, b, inner, beta, place, columns);
+}
+
+// result = a · b + beta · result, where beta is 0 or 1 and `b` is packed.
+template <class T>
+void multiply_packed(ProductSize size, Matrix<const T> a, const T* b, T beta, Matrix<T> result) {
+  constexpr int64_t kRowsAtOnce = 16 * kTileRows;  // of `a`, packed: they stay in a core's second cache
+  Frame frame;
+  T* packed = frame.take<T>(kRowsAtOnce * size.inner);
+  for (int64_t first = 0; first < size.rows; first += kRowsAtOnce) {
+    const int64_t rows = std::min(kRowsAtOnce, size.rows - first);
+    pack_panels(Matrix<const T>{&a.at(first, 0), a.stride, a.transposed}, rows, size.inner, kTileRows, packed);
+    for (int64_t column = 0; column < size.columns; column += tile_columns<T>)
+      for (int64_t row = 0; row < rows; row += kTileRows)
+        multiply_rows<T>(std::min(kTileRows, rows - row), packed + row * size.inner, b + column * size.inner,
+                         size.inner, beta, {&result.at(first + row, column), result.stride},
+                         std::min(tile_columns<T>, size.columns - column));
+  }
+}
+
+template <class T>
+void multiply(ProductSize size, Matrix<const T> a, Matrix<const T> b, T beta, Matrix<T> result) {
+  Frame frame;
+  T* packed = frame.take<T>(packed_size<T>(size.columns, size.inner));
+  pack(b, size.columns, size.inner, packed);
+  multiply_packed(size, a, static_cast<const T*>(packed), beta, result);
 }
 
 }  // namespace SEQ2TENS_ISA

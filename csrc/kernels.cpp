@@ -9,7 +9,6 @@
 #include "intervals.cpp"
 #include "ls2t.cpp"
 #include "pooling.cpp"
-#include "stack.cpp"
 #include "windows.cpp"
 
 namespace seq2tens {

@@ -9,8 +9,6 @@
 
 namespace seq2tens {
 
-seq2tens_blas blas = {};
-
 // The instruction sets this library has, best first: their names, kernels, and whether this processor has them.
 #if defined(SEQ2TENS_X86_64_LEVELS)
 namespace x86_64_v2 { extern const Kernels kernels; }
@@ -51,8 +49,6 @@ static const Kernels* chosen = nullptr;
 }  // namespace seq2tens
 
 extern "C" {
-
-void seq2tens_set_blas(const seq2tens_blas* blas) { seq2tens::blas = *blas; }
 
 const char* seq2tens_set_isa(const char* name) {
   for (const auto& set : seq2tens::instruction_sets) {

@@ -51,11 +51,12 @@ struct Recursion {
   const seq2tens_words& words;
   Shares shares;
   int64_t columns;      // of a group
-  const T* weight;      // [groups, features, columns]
+  const T* panels;      // of every group's weight, [features, columns], packed
+  const T* transposes;  // of the transposed ones, only for the backward pass
   const T* bias;        // [groups, columns]
   const double* powers; // [groups, longest + 1, group width], only with a lift
 
-  Recursion(const seq2tens_ls2t& call, Frame& frame)
+  Recursion(const seq2tens_ls2t& call, Frame& frame, bool is_backward)
       : call(call), words(*call.words), shares(share_out(call)), columns(words.components * shares.width) {
     T* weight = frame.take<T>(shares.groups * call.features * columns);
     const T* given = static_cast<const T*>(call.weight);
@@ -68,7 +69,8 @@ struct Recursion {
                  call.features * columns);
       }
     });
-    this->weight = weight;
+    panels = pack_groups(weight, false, frame);
+    transposes = is_backward ? pack_groups(weight, true, frame) : nullptr;
     T* bias = frame.take_zeros<T>(shares.groups * columns);
     for (int64_t c = 0; call.bias && c < words.components; ++c)
       pack_row(static_cast<const T*>(call.bias) + c * call.width, bias + c * shares.width, columns);
@@ -79,11 +81,9 @@ struct Recursion {
   bool is_lifted() const { return call.coefficients != nullptr; }
   int64_t blocks() const { return (call.length + call.block - 1) / call.block; }
   bool is_padded() const { return shares.groups * shares.width != call.width; }
-  bool keeps_products() const { return call.products && shares.groups == 1 && !is_padded(); }
   // One chain's states replace its inner products, which may then stand where the states will.
   bool is_in_place() const {
-    return call.out && !call.mask && !is_lifted() && !keeps_products() && shares.groups == 1 && !is_padded() &&
-           is_one_chain(words);
+    return call.out && !call.mask && !is_lifted() && shares.groups == 1 && !is_padded() && is_one_chain(words);
   }
 
  private:
@@ -94,6 +94,15 @@ struct Recursion {
       std::copy(row + start, row + start + count, packed + g * group_stride);
       std::fill(packed + g * group_stride + count, packed + g * group_stride + shares.width, N(0));
     }
+  }
+  // The weight of every group, or its transpose, as right factor of a product.
+  const T* pack_groups(const T* weight, bool transposed, Frame& frame) const {
+    const int64_t outer = transposed ? call.features : columns, inner = transposed ? columns : call.features;
+    const int64_t size = packed_size<T>(outer, inner);
+    T* packed = frame.take<T>(shares.groups * size);
+    for (int64_t g = 0; g < shares.groups; ++g)
+      pack<T>({weight + g * outer * inner, columns, transposed}, outer, inner, packed + g * size);
+    return packed;
   }
   const double* pack_powers(Frame& frame) const {
     const int64_t rows = words.longest + 1, size = rows * shares.width;
@@ -115,7 +124,7 @@ struct Task {
   Range sequences;
   int64_t first;        // functional
   int64_t functionals;  // without padding
-  const T* weight;
+  const T* panels;
   const T* bias;
   Lift lift;
   T* rows;              // [block, features] rows that count, where x does not hold them side by side
@@ -131,12 +140,12 @@ struct Task {
         sequences(call.batch, index % recursion.shares.slices, recursion.shares.slices),
         first(group * recursion.shares.width),
         functionals(std::min(recursion.shares.width, call.width - first)),
-        weight(recursion.weight + group * call.features * recursion.columns),
+        panels(recursion.panels + group * packed_size<T>(recursion.columns, call.features)),
         bias(recursion.bias + group * recursion.columns),
         lift{call.lift_order, call.coefficients,
              at<const double>(recursion.powers, group * (recursion.words.longest + 1) * recursion.shares.width)} {
     const int64_t most = most_rows(), longest = recursion.words.longest;
-    rows = frame.take<T>(call.mask || call.difference ? most * call.features : 0);
+    rows = frame.take<T>(call.mask ? most * call.features : 0);
     products = frame.take<T>(most * recursion.columns);
     states = frame.take<double>(positions_of(recursion.words) * recursion.shares.width);
     letters = frame.take<Vector<T>>(3 * longest);
@@ -166,18 +175,16 @@ struct Task {
   Rows load_rows(int64_t row, int64_t count) const {
     const int64_t n = call.features;
     const T* x = static_cast<const T*>(call.x);
-    if (!call.mask && !call.difference) return {x + row * n, count};
+    if (!call.mask) return {x + row * n, count};
     int64_t counted = 0;
-    for (int64_t i = row; i < row + count; ++i) {
-      if (call.mask && !call.mask[i]) continue;
-      T* target = rows + counted++ * n;
-      const T* source = x + i * n;
-      if (call.difference && i % call.length > 0)
-        for (int64_t k = 0; k < n; ++k) target[k] = source[k] - source[k - n];
-      else
-        std::copy(source, source + n, target);
-    }
+    for (int64_t i = row; i < row + count; ++i)
+      if (call.mask[i]) std::copy(x + i * n, x + (i + 1) * n, rows + counted++ * n);
     return {rows, counted};
+  }
+
+  void multiply_weight(Rows of, T* products) const {
+    const int64_t columns = recursion.columns;
+    multiply_packed<T>({of.count, columns, call.features}, {of.data, call.features}, panels, 0, {products, columns});
   }
 
   // Puts the states of a sequence into `values`, a double for each position of the words.
@@ -249,11 +256,8 @@ void forward_task(const Recursion<T>& r, int64_t index) {
       const Range range = task.block_range(i);
       const int64_t row = b * call.length + range.begin;
       const auto rows = task.load_rows(row, number * range.size());
-      T* factors = r.keeps_products() ? at<T>(call.products, row * r.columns)
-                   : r.is_in_place()  ? at<T>(call.out, row * r.columns)
-                                      : task.products;
-      multiply<T>({rows.count, r.columns, call.features}, {rows.data, call.features}, {task.weight, r.columns}, 0,
-                  {factors, r.columns});
+      T* factors = r.is_in_place() ? at<T>(call.out, row * r.columns) : task.products;
+      task.multiply_weight(rows, factors);
       for (int64_t k = 0; k < number; ++k) {
         const int64_t sequence = b + k, here = row + k * call.length;
         if (i == 0) task.read_states(task.states, at<const T>(call.state, sequence * state_size), false);
@@ -295,6 +299,7 @@ struct BackwardTask : Task<T> {
   T* dfactors;        // [block, columns]
   T* dx;              // of all sequences, for this group
   T* dx_rows;         // [block, features]
+  const T* transpose; // of the group's weight, packed
   T* part;            // [columns]
   Vector<T>* path;    // [block, longest]
   LiftGradients lift_gradients;
@@ -306,6 +311,7 @@ struct BackwardTask : Task<T> {
       : Task<T>(r, index),
         given(given),
         dx(dx),
+        transpose(r.transposes + this->group * packed_size<T>(call.features, r.columns)),
         dweight(sums.weight + index * call.features * r.columns, call.features, r.columns, this->frame),
         dbias(sums.bias + index * r.columns) {
     const int64_t most = this->most_rows(), longest = r.words.longest, steps = std::min(call.block, call.length);
@@ -343,8 +349,7 @@ struct BackwardTask : Task<T> {
   void pull_back(int64_t row, int64_t steps, const T* rows, int64_t count) {
     const int64_t n = call.features;
     T* target = call.mask ? dx_rows : dx + row * n;
-    multiply<T>({count, n, recursion.columns}, {dfactors, recursion.columns},
-                {this->weight, recursion.columns, Transpose::kYes}, 0, {target, n});
+    multiply_packed<T>({count, n, recursion.columns}, {dfactors, recursion.columns}, transpose, 0, {target, n});
     dweight.add(rows, dfactors, count);
     if (given.bias) add_rows(dfactors, count, recursion.columns, part, dbias);
     if (call.mask) spread_rows(row, steps);
@@ -362,13 +367,6 @@ struct BackwardTask : Task<T> {
         std::fill(dx + i * n, dx + (i + 1) * n, T(0));
       }
     }
-  }
-
-  // From derivatives by differences to those by values.
-  void undo_difference(int64_t sequence) {
-    const int64_t n = call.features;
-    T* row = dx + sequence * call.length * n;
-    for (int64_t k = 0; k < (call.length - 1) * n; ++k) row[k] -= row[k + n];
   }
 };
 
@@ -388,10 +386,8 @@ void backward_task(BackwardTask<T>& task) {
       const Range range = task.block_range(i);
       const int64_t row = b * call.length + range.begin;
       const auto rows = task.load_rows(row, number * range.size());
-      const T* factors = r.keeps_products() ? at<T>(call.products, row * r.columns) : task.products;
-      if (!r.keeps_products())
-        multiply<T>({rows.count, r.columns, call.features}, {rows.data, call.features}, {task.weight, r.columns}, 0,
-                    {task.products, r.columns});
+      const T* factors = task.products;
+      task.multiply_weight(rows, task.products);
       if (r.words.shared || r.is_lifted())
         std::fill(task.dfactors, task.dfactors + rows.count * r.columns, T(0));
       T* dfactors = task.dfactors;
@@ -409,7 +405,6 @@ void backward_task(BackwardTask<T>& task) {
       }
       task.pull_back(row, number * range.size(), rows.data, rows.count);
     }
-    for (int64_t k = 0; call.difference && k < number; ++k) task.undo_difference(b + k);
   }
   task.dweight.finish();
 }
@@ -459,7 +454,7 @@ void sum_parameters(const Recursion<T>& r, const ParameterSums<T>& sums, const s
 template <class T>
 void forward(const seq2tens_ls2t& call) {
   Frame frame;
-  const Recursion<T> recursion(call, frame);
+  const Recursion<T> recursion(call, frame, false);
   for_each_task(recursion.shares.tasks(), call.threads, [&](int64_t task) { forward_task(recursion, task); });
 }
 
@@ -467,7 +462,7 @@ template <class T>
 void backward(const seq2tens_ls2t_gradients& given) {
   Frame frame;
   const seq2tens_ls2t& call = *given.call;
-  const Recursion<T> r(call, frame);
+  const Recursion<T> r(call, frame, true);
   const ParameterSums<T> sums(r, frame);
   const int64_t size = call.batch * call.length * call.features;
   T* dx = static_cast<T*>(given.x);

@@ -19,7 +19,7 @@
 #include <sanitizer/asan_interface.h>
 #endif
 
-#include "gemm.h"
+#include "simd.h"
 
 #ifndef SEQ2TENS_TASK_DIVISOR
 #define SEQ2TENS_TASK_DIVISOR 1
@@ -151,20 +151,6 @@ class Frame {
   int64_t used_;
 };
 
-// Matrix products inside of a parallel region run on the thread that calls them.
-class OneThreadBlas {
- public:
-  OneThreadBlas() : before_(blas.set_threads ? blas.set_threads(1) : 0) {}
-  ~OneThreadBlas() {
-    if (blas.set_threads) blas.set_threads(before_);
-  }
-  OneThreadBlas(const OneThreadBlas&) = delete;
-  OneThreadBlas& operator=(const OneThreadBlas&) = delete;
-
- private:
-  int before_;
-};
-
 // Calls run(task) for every task. Which thread runs a task must not change what it computes. A region may get
 // fewer threads than it asks for, so it goes by the number it has. Throws std::bad_alloc if a task did.
 template <class Run>
@@ -181,7 +167,6 @@ void for_each_task(int64_t tasks, int64_t threads, const Run& run) {
     stride = omp_get_num_threads();
 #endif
     try {
-      OneThreadBlas one_thread;
       for (int64_t task = first; task < tasks; task += stride) run(task);
     } catch (const std::bad_alloc&) {
       out_of_memory = true;

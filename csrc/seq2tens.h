@@ -1,8 +1,7 @@
 /* The interface of the compiled kernels: plain C, one struct of named fields per operation.
 
    Every field is 8 bytes wide (int64_t, double or a pointer), so a struct has no padding. Arrays are contiguous,
-   the last axis fastest, and may begin at any multiple of their element's size;
-   a BLAS may give other bits where they do not begin at a cache line. Element type T is float, or double
+   the last axis fastest, and may begin at any multiple of their element's size. Element type T is float, or double
    where `is_double` is 1. Functions return 0, or 1 if there is not enough memory. */
 #pragma once
 #include <stdint.h>
@@ -16,18 +15,6 @@ extern "C" {
 #else
 #define SEQ2TENS_EXPORT __attribute__((visibility("default")))
 #endif
-
-/* The BLAS that the caller already has. */
-typedef struct seq2tens_blas {
-  void (*sgemm)(const char*, const char*, const int*, const int*, const int*, const float*, const float*, const int*,
-                const float*, const int*, const float*, float*, const int*);
-  void (*dgemm)(const char*, const char*, const int*, const int*, const int*, const double*, const double*,
-                const int*, const double*, const int*, const double*, double*, const int*);
-  int (*set_threads)(int); /* sets the threads of this thread's products, returns the number before; may be NULL */
-} seq2tens_blas;
-
-/* Hands over the matrix product; must be called before any operation that needs one. */
-SEQ2TENS_EXPORT void seq2tens_set_blas(const seq2tens_blas* blas);
 
 /* Chooses the instruction set, by name or the best one if `name` is NULL; returns its name, NULL if this processor
    or this library does not have it. */
@@ -61,7 +48,6 @@ typedef struct seq2tens_ls2t {
   int64_t threads;
   int64_t batch, length, features, width;
   int64_t reverse;    /* whether time runs backwards */
-  int64_t difference; /* whether steps are differences of the rows of x, the first one from 0 */
   int64_t lift_order;
   int64_t block;      /* steps per matrix product, and between two kept states */
   const seq2tens_words* words;
@@ -75,8 +61,6 @@ typedef struct seq2tens_ls2t {
   void* out;                  /* [batch, length, levels, width] levels along time, or NULL */
   void* final;                /* [batch, states, width] states after the last step, or NULL */
   double* kept;               /* [batch, blocks, states, width] states before each block, or NULL */
-  void* products;             /* [batch * length, components * width] room to keep inner products for the backward
-                                 pass, or NULL; ignored unless the width is a multiple of 16 */
 } seq2tens_ls2t;
 
 /* Its adjoint. Derivatives that may be NULL are not wanted then; all others are overwritten. */
@@ -93,24 +77,20 @@ typedef struct seq2tens_ls2t_gradients {
 } seq2tens_ls2t_gradients;
 
 /* Batch normalisation, forward: every channel gets mean 0 and variance 1 over the rows that count, then
-   y = scale (max((x - mean) / sqrt(variance + eps) weight + bias, 0) + addend), the maximum only where rectified.
-   Rows that do not count become 0. */
+   y = (x - mean) / sqrt(variance + eps) weight + bias. Rows that do not count become 0. */
 typedef struct seq2tens_batch_norm {
   int64_t is_double;
   int64_t threads;
   int64_t rows, channels;
   int64_t inner;          /* neighbouring values per channel */
-  int64_t rectified;
-  double eps, scale;
+  double eps;
   double momentum;        /* how far running statistics go to those of the batch */
   const void* x;          /* [rows, channels, inner] */
   const uint8_t* mask;    /* [rows] which rows count; NULL: all of them */
   const void* weight;     /* [channels], NULL: 1 */
   const void* bias;       /* [channels], NULL: 0 */
-  const void* addend;     /* [rows, channels, inner], NULL: 0 */
-  const void* shift;      /* [channels] a constant that x lacks and the running mean has, or NULL */
   void* y;                /* [rows, channels, inner] */
-  void* mean;             /* [channels] of the batch, without the shift */
+  void* mean;             /* [channels] of the batch */
   void* variance;         /* [channels] */
   void* running_mean;     /* [channels] updated, or NULL; then neither statistic is */
   void* running_variance; /* [channels] */
@@ -118,77 +98,12 @@ typedef struct seq2tens_batch_norm {
 
 /* Its adjoint, by x, weight and bias. Derivatives that are NULL are not wanted. */
 typedef struct seq2tens_batch_norm_gradients {
-  const seq2tens_batch_norm* call; /* after the forward pass; y is read only if it was rectified, without addend */
+  const seq2tens_batch_norm* call; /* after the forward pass; y is not read */
   const void* y;                   /* [rows, channels, inner] */
   void* x;                         /* [rows, channels, inner], may be the array of y */
   void* weight;                    /* [channels] */
   void* bias;                      /* [channels] */
 } seq2tens_batch_norm_gradients;
-
-/* A stack of LS2T layers. Each takes the differences of the levels of the one before and is followed by batch
-   normalisation, with a mean and a variance for every level. Layers have one chain: states are levels. Steps that do
-   not count come last. */
-typedef struct seq2tens_stack_layer {
-  int64_t width;
-  int64_t return_sequences; /* levels of all steps, or of the last; only the last layer may have the latter */
-  int64_t block;            /* as in seq2tens_ls2t */
-  double eps;
-  double momentum;
-  const seq2tens_words* words;
-  const void* weight;       /* [components, features, width] */
-  const void* bias;         /* [components, width] or NULL */
-  void* running_mean;       /* [levels] updated, or NULL; then neither statistic is */
-  void* running_variance;   /* [levels] */
-  void* dweight;            /* derivatives, in the backward pass */
-  void* dbias;              /* or NULL */
-} seq2tens_stack_layer;
-
-/* A branch of a sum: a linear map, or none, then batch normalisation. */
-typedef struct seq2tens_branch {
-  const void* matrix;     /* [channels, features], NULL: none */
-  const void* shift;      /* [channels] of the linear map; it has no influence but on the running mean */
-  const void* weight;     /* [channels] of the normalisation */
-  const void* bias;       /* [channels] */
-  void* running_mean;     /* [channels] updated, or NULL */
-  void* running_variance; /* [channels] */
-  void* dmatrix;          /* derivatives, in the backward pass; by the shift they are 0 */
-  void* dshift;
-  void* dweight;
-  void* dbias;
-} seq2tens_branch;
-
-/* The residual connections of a stack. (main(x) + input(residual x)) * scale enters it, and
-   (its output + output(mean of x over time)) * scale leaves it; so its last layer returns the last step. */
-typedef struct seq2tens_residual {
-  int64_t input_features;
-  int64_t out_features;         /* of the stack */
-  double scale, eps, momentum;
-  const void* x;                /* [batch, length, input_features] */
-  const seq2tens_branch* main;
-  const seq2tens_branch* input;
-  const seq2tens_branch* output;
-} seq2tens_residual;
-
-typedef struct seq2tens_stack {
-  int64_t is_double;
-  int64_t threads;
-  int64_t batch, length, features;
-  int64_t layers;
-  const seq2tens_stack_layer* layer;
-  const seq2tens_residual* residual; /* or NULL */
-  const void* x;                     /* [batch, length, features] */
-  const uint8_t* mask;               /* [batch, length] which steps count; NULL: all of them */
-  void* y;                           /* [batch(, length), levels * width] of the last layer */
-  void* memory;                      /* left for the backward pass; NULL: tell how much that is and do no more */
-  int64_t* memory_size;              /* bytes, written if not NULL */
-} seq2tens_stack;
-
-typedef struct seq2tens_stack_gradients {
-  const seq2tens_stack* call; /* as in the forward pass */
-  const void* y;
-  void* x;                    /* [batch, length, features] */
-  void* input;                /* [batch, length, input_features] by the residual's x, or NULL */
-} seq2tens_stack_gradients;
 
 /* All words inside the words of a set of chains, which say how values of two parts of a sequence become one: that of a
    word is the one on the left part, plus the one on the right part, plus products for all cuts of the word in two.
@@ -300,8 +215,6 @@ typedef struct seq2tens_full_map_gradients {
   OPERATION(ls2t_backward, seq2tens_ls2t_gradients)       \
   OPERATION(batch_norm_forward, seq2tens_batch_norm)      \
   OPERATION(batch_norm_backward, seq2tens_batch_norm_gradients) \
-  OPERATION(stack_forward, seq2tens_stack)                \
-  OPERATION(stack_backward, seq2tens_stack_gradients)     \
   OPERATION(slide_windows, seq2tens_windows)              \
   OPERATION(join_intervals, seq2tens_intervals)           \
   OPERATION(pool_path, seq2tens_path_pool)                \

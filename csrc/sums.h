@@ -1,13 +1,13 @@
 // Long sums: few terms in T at a time, all of them in doubles.
 #pragma once
-#include "parallel.h"
+#include "gemm.h"
 
 namespace seq2tens {
 namespace SEQ2TENS_ISA {
 namespace {
 
 // The transpose of some rows times others, summed over many calls. Products of a few hundred rows are added in T, then
-// moved to a sum in doubles: BLAS may add one by one.
+// moved to a sum in doubles.
 template <class T>
 class ProductSum {
  public:
@@ -16,7 +16,7 @@ class ProductSum {
 
   void add(const T* rows, const T* others, int64_t count) {
     if (count == 0) return;
-    multiply<T>({features_, columns_, count}, {rows, features_, Transpose::kYes}, {others, columns_},
+    multiply<T>({features_, columns_, count}, {rows, features_, true}, {others, columns_},
                 T(pending_ > 0), {part_, columns_});
     pending_ += count;
     if (pending_ >= kMostRows) move();

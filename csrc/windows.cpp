@@ -4,7 +4,7 @@
 //
 // Scans are in doubles whatever T is. The value of word w is h[w · width : (w + 1) · width], of the empty word 1.
 #include "factors.h"
-#include "parallel.h"
+#include "gemm.h"
 
 namespace seq2tens {
 namespace SEQ2TENS_ISA {

@@ -7,9 +7,8 @@ import torch
 
 from seq2tens import functional as F
 from seq2tens.algebra import seq2tens, signature
-from seq2tens.ops import make_chains
-from seq2tens.ops.batch_norm import Running, Settings, normalize
-from seq2tens.ops.stack import Ends, Layer, Options, Shortcut, normalized_stack, shortcut_stack
+from seq2tens.ops.batch_norm import Running, Settings
+from seq2tens.ops.batch_norm import batch_norm as normalize
 
 
 class Draw:
@@ -88,41 +87,14 @@ def full_map_of_many_coordinates(place):
 
 def batch_norm(place):
     draw = Draw(place)
-    found = normalize(draw(40, 100, 9, 8), draw.mask(40, 100), draw(9), draw(9), Settings(1e-3, 8))
-    return draw.results(*found)
-
-
-def running(place, *channels):
-    return [Running(*(place(torch.ones(n)) for _ in range(2))) for n in channels]
-
-
-def layers(draw, *features):
-    chains = make_chains(2, "recursive", False)
-    norm = Settings(1e-3, 64, momentum=0.3)
-    last = len(features) - 1
-    options = [Options(chains, number < last, norm) for number in range(len(features))]
-    return [Layer(draw(2, n, 64), draw(2, 64)) for n in features], options
-
-
-def stack(place):
-    draw = Draw(place)
-    x, statistics = draw(24, 60, 9), running(place, 2, 2, 2)
-    y = normalized_stack(x, draw.mask(24, 60), *layers(draw, 9, 128, 128), statistics)
-    return draw.results(y, *(tensor for pair in statistics for tensor in pair))
-
-
-def stack_with_shortcuts(place):
-    draw = Draw(place)
-    near, x, statistics = draw(24, 60, 9), draw(24, 60, 5), running(place, 2, 2, 9, 9, 128)
-    start, end = (Shortcut(draw(n, d, 1), draw(n), draw(n), draw(n)) for n, d in ((9, 5), (128, 9)))
-    ends, settings = Ends(draw(9), draw(9), start, end), Settings(1e-3, scale=0.7, momentum=0.3)
-    y = shortcut_stack(near, x, None, *layers(draw, 9, 128), ends, settings, statistics)
-    return draw.results(y, *(tensor for pair in statistics for tensor in pair))
+    running = Running(place(torch.ones(9)), place(torch.ones(9)), 0.3)
+    y = normalize(draw(40, 100, 9, 8), draw.mask(40, 100), draw(9), draw(9), running, Settings(1e-3, 8))
+    return draw.results(y, running.mean, running.variance)
 
 
 OPERATIONS = [
     ls2t, ls2t_at_the_end, ls2t_of_one_level, ls2t_of_a_long_sequence, ls2t_with_everything, windows,
-    intervals, full_map, full_map_of_many_coordinates, batch_norm, stack, stack_with_shortcuts,
+    intervals, full_map, full_map_of_many_coordinates, batch_norm,
 ]  # fmt: skip
 
 

@@ -1,10 +1,31 @@
 // Batch normalisation and its adjoint.
-#include "batch_norm.h"
-
 #include <algorithm>
 
-namespace check {
+#include "check.h"
 
+namespace check {
+namespace {
+
+struct Channels {
+  int64_t rows, channels, inner;
+  int64_t place(int64_t row, int64_t channel, int64_t j) const { return (row * channels + channel) * inner + j; }
+  int64_t size() const { return rows * channels * inner; }
+};
+
+struct Normalized {
+  std::vector<Number> y, mean, variance;
+};
+
+// Running statistics of channels, which may be missing: a kernel updates them in place.
+struct Running {
+  Input mean, variance;
+  static Running random(Random& random, int64_t channels, bool is_double);
+  void define(const Normalized& batch, double momentum, Definition& results) const;
+  // Copies for a kernel to write on.
+  void run(Random& random, bool is_double, Outcome& results, seq2tens_batch_norm& call) const;
+};
+
+// Values of rows that count get mean 0 and variance 1 in every channel; others become 0.
 Normalized normalize(const std::vector<Number>& x, Channels shape, const Mask& mask, double eps) {
   Normalized result{std::vector<Number>(shape.size()), {}, {}};
   for (int64_t c = 0; c < shape.channels; ++c) {
@@ -31,30 +52,25 @@ Running Running::random(Random& random, int64_t channels, bool is_double) {
   return {Input::normal(random, channels, is_double), Input::normal(random, channels, is_double)};
 }
 
-void Running::define(const Normalized& batch, const Input& shift, double momentum, const std::string& name,
-                     Definition& results) const {
+void Running::define(const Normalized& batch, double momentum, Definition& results) const {
   for (int64_t c = 0; c < mean.count(); ++c) {
     const Number before = mean.value(c), spread = variance.value(c);
-    const Number whole = shift ? batch.mean[c] + Number(shift.value(c)) : batch.mean[c];
-    results[name + "_mean"].push_back(before + Number(momentum) * (whole - before));
-    results[name + "_variance"].push_back(spread + Number(momentum) * (batch.variance[c] - spread));
+    results["running_mean"].push_back(before + Number(momentum) * (batch.mean[c] - before));
+    results["running_variance"].push_back(spread + Number(momentum) * (batch.variance[c] - spread));
   }
 }
 
-void Running::run(Random& random, bool is_double, const std::string& name, Outcome& results, void*& mean_data,
-                  void*& variance_data) const {
+void Running::run(Random& random, bool is_double, Outcome& results, seq2tens_batch_norm& call) const {
   if (!mean) return;
   const auto mean_copy = std::make_shared<Array>(random, mean.count(), is_double);
   const auto variance_copy = std::make_shared<Array>(random, variance.count(), is_double);
   mean.copy_to(*mean_copy);
   variance.copy_to(*variance_copy);
-  results[name + "_mean"] = mean_copy;
-  results[name + "_variance"] = variance_copy;
-  mean_data = mean_copy->data();
-  variance_data = variance_copy->data();
+  results["running_mean"] = mean_copy;
+  results["running_variance"] = variance_copy;
+  call.running_mean = mean_copy->data();
+  call.running_variance = variance_copy->data();
 }
-
-namespace {
 
 class BatchNorm : public Problem {
  public:
@@ -66,17 +82,13 @@ class BatchNorm : public Problem {
       size = (size + 1) / 2;
     }
     eps_ = random.chance(0.5) ? 1e-3 : 1e-2;
-    scale_ = random.chance(0.5) ? 1 : 0.7;
     momentum_ = random.uniform();
     x_ = Input::normal(random, shape_.size(), is_double);
     if (random.chance(0.4)) mask_ = Mask::random(random, shape_.rows);
     if (random.chance(0.5)) weight_ = Input::normal(random, shape_.channels, is_double);
     if (random.chance(0.5)) bias_ = Input::normal(random, shape_.channels, is_double);
-    if (random.chance(0.3)) addend_ = Input::normal(random, shape_.size(), is_double);
-    if (random.chance(0.3)) shift_ = Input::normal(random, shape_.channels, is_double);
     if (random.chance(0.5)) running_ = Running::random(random, shape_.channels, is_double);
-    rectified_ = random.chance(0.3);
-    if (!(rectified_ && addend_) && random.chance(0.7)) dy_ = Input::normal(random, shape_.size(), is_double);
+    if (random.chance(0.7)) dy_ = Input::normal(random, shape_.size(), is_double);
     wants_parameters_ = random.chance(0.7);
     wants_dx_ = !wants_parameters_ || random.chance(0.8);
     is_in_place_ = random.chance(0.3);
@@ -84,9 +96,9 @@ class BatchNorm : public Problem {
 
   std::string describe() const override {
     return Description()("is_double", is_double)("threads", threads)("rows", shape_.rows)(
-        "channels", shape_.channels)("inner", shape_.inner)("rectified", rectified_)("eps", eps_)("scale", scale_)(
+        "channels", shape_.channels)("inner", shape_.inner)("eps", eps_)(
         "momentum", momentum_)("mask", bool(mask_))("weight", bool(weight_))("bias", bool(bias_))(
-        "addend", bool(addend_))("shift", bool(shift_))("running", bool(running_.mean))("dy", bool(dy_))(
+        "running", bool(running_.mean))("dy", bool(dy_))(
         "dx", wants_dx_)("dweight and dbias", wants_parameters_)("dx in place of dy", is_in_place_)
         .text();
   }
@@ -100,9 +112,9 @@ class BatchNorm : public Problem {
   }
 
   Channels shape_;
-  bool rectified_, wants_parameters_, wants_dx_, is_in_place_;
-  double eps_, scale_, momentum_;
-  Input x_, weight_, bias_, addend_, shift_, dy_;
+  bool wants_parameters_, wants_dx_, is_in_place_;
+  double eps_, momentum_;
+  Input x_, weight_, bias_, dy_;
   Running running_;
   Mask mask_;
 };
@@ -118,14 +130,11 @@ Definition BatchNorm::define() {
       for (int64_t j = 0; j < shape_.inner; ++j) {
         const int64_t place = shape_.place(row, c, j);
         y[place] = batch.y[place] * weight[c] + bias[c];
-        if (rectified_) y[place] = rectified(y[place]);
-        if (addend_) y[place] = y[place] + Number(addend_.value(place));
-        y[place] = y[place] * Number(scale_);
       }
   results["y"] = y;
   results["mean"] = batch.mean;
   results["variance"] = batch.variance;
-  running_.define(batch, shift_, momentum_, "running", results);
+  running_.define(batch, momentum_, results);
   if (!dy_) return results;
   seed(y, dy_);
   tape.propagate();
@@ -144,20 +153,16 @@ Outcome BatchNorm::run() {
   call.rows = shape_.rows;
   call.channels = shape_.channels;
   call.inner = shape_.inner;
-  call.rectified = rectified_;
   call.eps = eps_;
-  call.scale = scale_;
   call.momentum = momentum_;
   call.x = x_.data();
   call.mask = mask_.data();
   call.weight = weight_.data();
   call.bias = bias_.data();
-  call.addend = addend_.data();
-  call.shift = shift_.data();
   call.y = (results["y"] = room(shape_.size()))->data();
   call.mean = (results["mean"] = room(shape_.channels))->data();
   call.variance = (results["variance"] = room(shape_.channels))->data();
-  running_.run(random, is_double, "running", results, call.running_mean, call.running_variance);
+  running_.run(random, is_double, results, call);
   require(seq2tens_batch_norm_forward(&call));
   if (!dy_) return results;
   const auto dy = room(shape_.size()), dx = is_in_place_ ? dy : room(shape_.size());

@@ -118,26 +118,4 @@ void require(int64_t status) {
   std::exit(1);
 }
 
-namespace {
-
-// Fortran's product of columns: result = a b + beta result.
-template <class T>
-void multiply(const char* transpose_a, const char* transpose_b, const int* rows, const int* columns, const int* inner,
-              const T* alpha, const T* a, const int* stride_a, const T* b, const int* stride_b, const T* beta, T* result,
-              const int* stride) {
-  const int64_t a_row = *transpose_a == 'N' ? 1 : *stride_a, a_inner = *transpose_a == 'N' ? *stride_a : 1;
-  const int64_t b_column = *transpose_b == 'N' ? *stride_b : 1, b_inner = *transpose_b == 'N' ? 1 : *stride_b;
-  for (int64_t j = 0; j < *columns; ++j)
-    for (int64_t i = 0; i < *rows; ++i) {
-      T sum = 0;
-      for (int64_t k = 0; k < *inner; ++k) sum += a[i * a_row + k * a_inner] * b[j * b_column + k * b_inner];
-      T& target = result[j * *stride + i];
-      target = *alpha * sum + (*beta == 0 ? T(0) : *beta * target);
-    }
-}
-
-}  // namespace
-
-const seq2tens_blas plain_blas = {multiply<float>, multiply<double>, nullptr};
-
 }  // namespace check

@@ -150,6 +150,4 @@ class Description {
   std::ostringstream text_;
 };
 
-extern const seq2tens_blas plain_blas;
-
 }  // namespace check

@@ -19,7 +19,6 @@ class Ls2t : public Problem {
     wants_final_ = !wants_out_ || random.chance(0.5);
     wants_gradients_ = random.chance(0.6);
     wants_kept_ = wants_gradients_ || random.chance(0.3);
-    wants_products_ = random.chance(0.4);
     if (!wants_gradients_) return;
     if (wants_out_) dout_ = Input::normal(random, rows * forest_.levels() * width_, is_double);
     if (random.chance(0.5)) dfinal_ = Input::normal(random, batch_ * forest_.states() * width_, is_double);
@@ -29,10 +28,10 @@ class Ls2t : public Problem {
     return Description()("is_double", is_double)("threads", threads)("batch", batch_)("length", length_)(
         "features", features_)("width", width_)("states", forest_.states())("levels", forest_.levels())(
         "components", forest_.components)("longest", forest_.longest())("words", words_.data()->count)(
-        "shared", words_.data()->shared)("reverse", reverse_)("difference", difference_)("block", block_)(
+        "shared", words_.data()->shared)("reverse", reverse_)("block", block_)(
         "lift_order", coefficients_.count())("bias", bool(bias_))("powers", bool(powers_))("mask", bool(mask_))(
         "state", bool(state_))("out", wants_out_)("final", wants_final_)("kept", wants_kept_)(
-        "products", wants_products_)("gradients", wants_gradients_)("dout", bool(dout_))("dfinal", bool(dfinal_))
+        "gradients", wants_gradients_)("dout", bool(dout_))("dfinal", bool(dfinal_))
         .text();
   }
 
@@ -51,7 +50,6 @@ class Ls2t : public Problem {
       largest = (largest + 1) / 2;
     }
     reverse_ = random.chance(0.4);
-    difference_ = random.chance(0.3);
     block_ = random.small(1, 80);
   }
   double work() const {
@@ -81,7 +79,6 @@ class Ls2t : public Problem {
     call.features = features_;
     call.width = width_;
     call.reverse = reverse_;
-    call.difference = difference_;
     call.lift_order = coefficients_.count();
     call.block = block_;
     call.words = words_.data();
@@ -99,8 +96,8 @@ class Ls2t : public Problem {
   Forest forest_;
   Words words_;
   int64_t batch_, length_, features_, width_, block_;
-  bool reverse_, difference_;
-  bool wants_out_, wants_final_, wants_gradients_, wants_kept_, wants_products_;
+  bool reverse_;
+  bool wants_out_, wants_final_, wants_gradients_, wants_kept_;
   Input x_, weight_, bias_, coefficients_, powers_, state_, dout_, dfinal_;
   Mask mask_;
 };
@@ -124,8 +121,7 @@ Definition Ls2t::define() {
         for (int64_t c = 0; c < forest_.components && mask_[i]; ++c) {
           Sum sum;
           for (int64_t f = 0; f < n; ++f) {
-            const bool is_difference = difference_ && i % length_ > 0;
-            sum.add(is_difference ? x[i * n + f] - x[(i - 1) * n + f] : x[i * n + f], weight[(c * n + f) * d + k]);
+            sum.add(x[i * n + f], weight[(c * n + f) * d + k]);
           }
           if (bias_) sum.add(bias[c * d + k]);
           letter[c] = sum.close();
@@ -156,14 +152,12 @@ Outcome Ls2t::run() {
   Outcome results;
   seq2tens_ls2t call = this->call();
   const int64_t rows = batch_ * length_, states = batch_ * forest_.states() * width_;
-  const auto products = room(rows * forest_.components * width_);
   const auto result = [&](const char* name, int64_t count, bool wide) {
     return (results[name] = room(count, wide || is_double))->data();
   };
   if (wants_out_) call.out = result("out", rows * forest_.levels() * width_, false);
   if (wants_final_) call.final = result("final", states, false);
   if (wants_kept_) call.kept = static_cast<double*>(result("kept", states * blocks(), true));
-  if (wants_products_) call.products = products->data();
   require(seq2tens_ls2t_forward(&call));
   if (!wants_gradients_) return results;
   seq2tens_ls2t_gradients gradients = {};

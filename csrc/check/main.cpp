@@ -136,7 +136,6 @@ Options parse(int count, char** arguments) {
 
 int main(int count, char** arguments) {
   const check::Options options = check::parse(count, arguments);
-  seq2tens_set_blas(&check::plain_blas);
   for (const auto& operation : check::operations())
     if (options.operation.empty() || options.operation == operation.first)
       check::run_operation(operation.first, options);

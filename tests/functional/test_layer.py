@@ -11,7 +11,7 @@ from contracts import EXACT, problem
 from seq2tens._checks import ArgumentError
 from seq2tens.functional import PrefixLS2T, ls2t, normalize_levels, sliding_ls2t
 from seq2tens.nn import LS2T, DeepLS2T
-from seq2tens.ops.batch_norm import Settings, normalize
+from seq2tens.ops.batch_norm import Settings, batch_norm
 
 BAD_VALUES = [
     ({"x": torch.zeros(2, 5)}, r"`x` must have 3 axes \(batch, time, channels\), got 2 with shape \(2, 5\)"),
@@ -134,7 +134,7 @@ FORWARD_MODE = {
     "PrefixLS2T": lambda x, weight: PrefixLS2T(x, weight, order=2)(
         torch.tensor([0, 3, 9]), torch.tensor([70, 60, 12])
     ),
-    "normalize": lambda x, weight: normalize(x, None, None, weight[0, 0, :3], Settings(1e-3)).values,
+    "batch_norm": lambda x, weight: batch_norm(x, None, None, weight[0, 0, :3], None, Settings(1e-3)),
 }
 
 

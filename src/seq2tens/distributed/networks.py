@@ -141,9 +141,7 @@ def _(module: ConvBlock, x: Tensor, chunk: Chunk) -> Tensor:
     conv, norm, kernel = module.conv, module.norm, module.conv.weight.shape[2]
     before = (kernel - 1) // 2
     wide = chunk.extended(x, before, kernel // 2)
-    unbiased = module.has_plain_parts()  # batch statistics need not know the bias
-    y = conv(wide, biased=not unbiased)[:, before : before + x.shape[1]]
-    y = norm.lacking(y, chunk.mask, conv.bias) if unbiased else norm(y, chunk.mask)
+    y = norm(conv(wide, train_bias=not norm.training)[:, before : before + x.shape[1]], chunk.mask)
     return chunk.dropout(y.relu() if module.activation else y, module.spatial_dropout, module.training)
 
 

@@ -5,24 +5,31 @@ that do not count may hold anything, NaN included: no result depends on them.
 """
 
 from seq2tens.functional.chunks import Transfer, apply_transfer, combine, transfer
+from seq2tens.functional.convolution import convolve, reach
 from seq2tens.functional.intervals import PrefixLS2T
 from seq2tens.functional.layer import Weights, ls2t, normalize_levels
+from seq2tens.functional.normalization import Running, batch_norm, masked_mean
 from seq2tens.functional.paths import basepoint, difference, forward_fill, lags, lead_lag, time_embedding
 from seq2tens.functional.windows import sliding_ls2t
 
 __all__ = [
     "PrefixLS2T",
+    "Running",
     "Transfer",
     "Weights",
     "apply_transfer",
     "basepoint",
+    "batch_norm",
     "combine",
+    "convolve",
     "difference",
     "forward_fill",
     "lags",
     "lead_lag",
     "ls2t",
+    "masked_mean",
     "normalize_levels",
+    "reach",
     "sliding_ls2t",
     "time_embedding",
     "transfer",

@@ -11,10 +11,7 @@ from seq2tens import _checks as check
 from seq2tens import functional as F
 from seq2tens.nn.layers import LS2T
 from seq2tens.nn.masked import MaskedBatchNorm, align, check_rate, spatial_dropout
-from seq2tens.nn.plain import is_plain
 from seq2tens.nn.streamable import Streamable
-from seq2tens.ops.batch_norm import Running
-from seq2tens.ops.stack import Layer, Options, normalized_stack
 
 
 class LevelNorm(MaskedBatchNorm):
@@ -24,6 +21,8 @@ class LevelNorm(MaskedBatchNorm):
     NaN reaches the whole batch, as in any batch normalisation.
     """
 
+    levels = True
+
     def __init__(self, order: int, eps: float = 1e-3, momentum: float = 0.01) -> None:
         check.positive_int("order", order)
         super().__init__(order, affine=False, eps=eps, momentum=momentum)
@@ -32,8 +31,7 @@ class LevelNorm(MaskedBatchNorm):
         self, y: Float[Tensor, "*steps order width"], mask: Bool[Tensor, "*steps"] | None = None
     ) -> Float[Tensor, "*steps order width"]:
         """Normalise; `mask` has the axes of `y` before the level axis."""
-        check.floating("y", y)
-        return self._normalize(y, mask, y.shape[-1])
+        return super().forward(y, mask)
 
 
 class LS2TBlock(Streamable, nn.Module):
@@ -98,19 +96,6 @@ class LS2TBlock(Streamable, nn.Module):
             y = self.norm(y, mask if self.ls2t.return_sequences else None)
         return spatial_dropout(y.flatten(-2), self.spatial_dropout, self.training)
 
-    def in_stack(self, in_features: int) -> tuple[Layer, Options, Running] | None:
-        """The block as a layer of `ops.stack` in training; None where it is not just such a layer now."""
-        layer, norm = self.ls2t, self.norm
-        if not self.difference or self.time in ("index", "centred") or self.spatial_dropout != 0:
-            return None
-        if not (is_plain(layer, LS2T) and is_plain(norm, LevelNorm)) or norm.peers is not None:
-            return None
-        chains, weight = layer.bare_chains(in_features), layer.weight
-        if chains is None or not norm.fits(layer.order, weight.dtype, affine=False):
-            return None
-        options = Options(chains, layer.return_sequences, norm.settings(inner=weight.shape[-1]))
-        return Layer(weight, layer.bias), options, norm.running
-
 
 class DeepLS2T(Streamable, nn.Module):
     """`depth` LS2T blocks on top of each other; the last one returns the end point.
@@ -157,22 +142,6 @@ class DeepLS2T(Streamable, nn.Module):
             aligned = True
         else:
             mask = check.step_mask(x, mask, lengths)
-        stack = self.in_stack(x.shape[2]) if self.training and aligned else None
-        if stack is not None:
-            return normalized_stack(x, mask, *stack)
         for block in self.blocks:
             x = block(x, mask, aligned=aligned)
         return x
-
-    def in_stack(self, in_features: int) -> tuple[list[Layer], list[Options], list[Running]] | None:
-        """What `ops.stack` takes in training; None where a block is not just a layer of it now."""
-        found: list[tuple[Layer, Options, Running]] = []
-        for block in self.blocks:
-            layer = block.in_stack(in_features) if is_plain(block, LS2TBlock) else None
-            if layer is None or not all(options.return_sequences for _, options, _ in found):
-                return None
-            found.append(layer)
-            (weight, _), (chains, _, _), _ = layer
-            in_features = len(chains.output) * weight.shape[-1]
-        layers, options, running = (list(each) for each in zip(*found, strict=True))
-        return layers, options, running

@@ -150,18 +150,6 @@ class LS2T(Streamable, nn.Module):
         result = _repack(output, packed) if packed is not None and self.return_sequences else output
         return (result, LS2TState(levels, self._total(counts))) if return_state else result
 
-    def bare_chains(self, in_features: int) -> ops.Chains | None:
-        """The chains, if the layer is their recursion and nothing else: no lift, no decay, no normalisation,
-        forwards in time, by whichever backend, with parameters for so many channels."""
-        parts = (self.lift, self.decay, self.decay_logit, self.exponent_logit)
-        bare = self.lift_order == 1 and not self.reverse and all(part is None for part in parts)
-        if not bare or self.backend not in (None, "auto") or self.weights not in ("recursive", "independent"):
-            return None
-        chains, weight, bias = ops.make_chains(self.order, self.weights, False), self.weight, self.bias
-        components, width = max(chains.component) + 1, weight.shape[-1]
-        fits = weight.shape == (components, in_features, width)
-        return chains if fits and (bias is None or bias.shape == (components, width)) else None
-
     def _levels(self, x: Tensor, mask: Tensor | None, state: LS2TState | None) -> tuple[Tensor, Tensor]:
         output, levels = F.ls2t(
             x,

@@ -16,7 +16,6 @@ from torch.nn import functional as torch_F
 
 from seq2tens import _checks as check
 from seq2tens import functional as F
-from seq2tens.ops.batch_norm import Normalized, Running, Settings, normalize, normalize_product
 
 if TYPE_CHECKING:
     from seq2tens.nn.synchronised import Peers
@@ -72,11 +71,7 @@ def _clocks(time: int, dtype: torch.dtype, device: torch.device) -> Float[Tensor
     return F.time_embedding(empty, mode="centred", mask=mask)[..., 0]
 
 
-def mean_pool(x: Path, mask: Mask | None = None) -> Float[Tensor, "batch channels"]:
-    """Mean over the steps that count, the others being finite; an empty sequence gives zeros."""
-    if mask is None:
-        return x.mean(1)
-    return (x * mask[..., None]).sum(1) / mask.sum(1, keepdim=True).clamp(min=1)
+mean_pool = F.masked_mean
 
 
 def spatial_dropout(x: Tensor, rate: float, training: bool) -> Tensor:
@@ -131,24 +126,22 @@ class MaskedConv(nn.Module):
         mask: Mask | None = None,
         clock: Float[Tensor, "batch time 1"] | None = None,
         *,
-        biased: bool = True,
+        train_bias: bool = True,
     ) -> Float[Tensor, "batch time out"]:
-        """Convolve; a `clock` stands before the channels of `x` as one more."""
+        """Convolve; a `clock` stands before the channels of `x` as one more.
+
+        Without `train_bias` the gradient of the bias is 0. Before a batch normalisation in training it would
+        be a rounding error, out of which Adam makes steps of full size.
+        """
         check.floating("x", x)
         if mask is not None:
             x = x * mask[..., None]
-        x, bias = _with_clock(x, clock), self.bias if biased else None
-        if lacks_products(x):
-            ends = _ends(self.weight.shape[2])
-            return torch_F.conv1d(torch_F.pad(x.mT, ends), self.weight, bias).mT
-        return torch_F.linear(*_as_product(x, self.weight), bias)
-
-    def as_product(
-        self, x: Path, clock: Float[Tensor, "batch time 1"] | None = None
-    ) -> tuple[Float[Tensor, "batch time neighbours"], Float[Tensor, "out neighbours"]] | None:
-        """What is multiplied with what, but for the bias; None where convolving is better."""
-        x = _with_clock(x, clock)
-        return None if lacks_products(x) else _as_product(x, self.weight)
+        if clock is not None:
+            x = torch.cat([clock.to(x.dtype), x], dim=2)
+        bias: Tensor = self.bias
+        if not train_bias and bias is not None:
+            bias = torch.add(bias.detach(), bias, alpha=0)  # every parameter has a gradient
+        return F.convolve(torch_F.pad(x, (0, 0, *F.reach(self.weight.shape[2]))), self.weight, bias)
 
 
 class MaskedBatchNorm(nn.Module):
@@ -162,6 +155,7 @@ class MaskedBatchNorm(nn.Module):
     running_mean: Tensor
     running_var: Tensor
     peers: Peers | None = None  # processes whose rows count too, see `synchronised`
+    levels = False  # whether channels are levels, each with several functionals
 
     def __init__(
         self, features: int, *, affine: bool = True, eps: float = 1e-3, momentum: float = 0.01
@@ -182,115 +176,13 @@ class MaskedBatchNorm(nn.Module):
     def forward(self, x: Tensor, mask: Mask | None = None) -> Tensor:
         """Normalise; steps that do not count become 0."""
         check.floating("x", x)
-        return self.lacking(x, mask, None)
-
-    def lacking(
-        self, x: Tensor, mask: Mask | None, missing: Float[Tensor, " channels"] | None
-    ) -> Float[Tensor, "*steps channels"]:
-        """Normalise in training what still lacks a constant, such as the bias of a layer before.
-
-        The mean would take the constant away again. Left out, its gradient is 0 rather than a rounding error,
-        out of which Adam makes steps of full size.
-        """
-        return self._normalize(x, mask, missing=missing)
-
-    def of_product(
-        self,
-        rows: Float[Tensor, "*steps features"],
-        matrix: Float[Tensor, "channels features"],
-        mask: Mask | None,
-        missing: Float[Tensor, " channels"],
-        *,
-        rectified: bool,
-    ) -> Float[Tensor, "*steps channels"]:
-        """`lacking` of `rows` times the transpose of `matrix`, in training; `rectified` as by a ReLU."""
-        dtypes = {rows.dtype, matrix.dtype, *(tensor.dtype for tensor in self._tensors())}
-        if self.peers is not None or len(dtypes) > 1:
-            y = self.lacking(torch_F.linear(rows, matrix), mask, missing)
-            return y.relu() if rectified else y
-        settings = Settings(self.eps, rectified=rectified)
-        y, mean, var = normalize_product(rows, matrix, missing, mask, self.weight, self.bias, settings)
-        self.follow(mean, var)
-        return y
-
-    def _normalize(
-        self, x: Tensor, mask: Tensor | None, inner: int | None = None, missing: Tensor | None = None
-    ) -> Tensor:
-        """Normalise the last axis, or with `inner` values each the last but one."""
-        dtype = torch.promote_types(x.dtype, torch.float32)  # LS2T widens what a half-precision model holds
-        weight, bias = (None if t is None else t.to(dtype) for t in (self.weight, self._shift(missing)))
         if self.training:
-            y, mean, var = self._with_statistics(x.to(dtype), mask, weight, bias, Settings(self.eps, inner))
-            self.follow(mean if missing is None else mean + missing.detach(), var)
-            return y.to(x.dtype)
-        mean, var = self.running_mean.to(dtype), self.running_var.to(dtype)
-        rows = x.reshape(-1, len(mean), inner or 1)
-        y = torch_F.batch_norm(rows, mean, var, weight, bias, eps=self.eps)
-        return (y if mask is None else y * mask.reshape(-1, 1, 1)).reshape(x.shape)
-
-    def _shift(self, missing: Tensor | None) -> Tensor | None:
-        """The bias; with a constant that is missing in `x` a sum that gives this one a gradient too, of 0."""
-        return self.bias if missing is None or self.bias is None else torch.add(self.bias, missing, alpha=0)
-
-    def _with_statistics(
-        self, x: Tensor, mask: Tensor | None, weight: Tensor | None, bias: Tensor | None, settings: Settings
-    ) -> Normalized:
-        if self.peers is None:
-            return normalize(x, mask, weight, bias, settings)
-        rows = x.reshape(-1, len(self.running_mean), settings.inner or 1)
-        counted = None if mask is None else mask.reshape(-1)
-        found = self.peers.normalize_rows(rows, counted, weight, bias, settings.eps)
-        return found._replace(values=found.values.reshape(x.shape))
-
-    def _tensors(self) -> list[Tensor]:
-        """Parameters, where there are any, and running statistics."""
-        found = (self.weight, self.bias, self.running_mean, self.running_var)
-        return [tensor for tensor in found if tensor is not None]
-
-    def fits(self, channels: int, dtype: torch.dtype, *, affine: bool) -> bool:
-        """Whether the tensors are of this number and kind, which an operation that reads them relies on."""
-        tensors = self._tensors()
-        fitting = [t for t in tensors if t.dtype is dtype and t.shape == (channels,)]
-        return len(fitting) == len(tensors) == (4 if affine else 2)
-
-    def settings(self, inner: int | None = None, scale: float = 1.0) -> Settings:
-        """The options, for an operation that lets the running statistics follow by itself."""
-        _check_momentum(self.momentum)
-        return Settings(self.eps, inner, scale=scale, momentum=self.momentum)
-
-    @property
-    def running(self) -> Running:
-        """The running statistics."""
-        return Running(self.running_mean, self.running_var)
-
-    @torch.no_grad()
-    def follow(self, mean: Tensor, var: Tensor) -> None:
-        """Let the running statistics follow those of a batch."""
-        _check_momentum(self.momentum)
-        self.running.follow(mean, var, self.momentum)
-
-
-def _with_clock(x: Path, clock: Tensor | None) -> Tensor:
-    return x if clock is None else torch.cat([clock.to(x.dtype), x], dim=2)
-
-
-def lacks_products(x: Tensor) -> bool:
-    """Whether matrix products are not to be had for this dtype on every processor."""
-    autocast = not x.is_meta and torch.is_autocast_enabled(x.device.type)  # which the meta device has not
-    return x.dtype.itemsize < 4 or autocast
-
-
-def _as_product(x: Path, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """The neighbours of each step, with zeros beyond the ends, and the weights in their order.
-
-    In this layout their product is faster than `conv1d` on short sequences and as fast on long ones.
-    """
-    kernel, time = weight.shape[2], x.shape[1]
-    if kernel == 1:
-        return x, weight.squeeze(2)
-    padded = torch_F.pad(x, (0, 0, *_ends(kernel)))
-    return torch.cat([padded[:, i : i + time] for i in range(kernel)], dim=2), weight.mT.flatten(1)
-
-
-def _ends(kernel: int) -> tuple[int, int]:
-    return (kernel - 1) // 2, kernel // 2
+            _check_momentum(self.momentum)
+        dtype = torch.promote_types(x.dtype, torch.float32)  # LS2T widens what a half-precision model holds
+        weight, bias = (None if t is None else t.to(dtype) for t in (self.weight, self.bias))
+        running = F.Running(self.running_mean, self.running_var, self.momentum)
+        normalize = F.batch_norm if self.peers is None or not self.training else self.peers.batch_norm
+        y = normalize(
+            x.to(dtype), running, weight, bias, mask, training=self.training, eps=self.eps, levels=self.levels
+        )
+        return y.to(x.dtype)

@@ -36,14 +36,10 @@ from seq2tens.nn.masked import (
     align,
     centred_clock,
     check_rate,
-    lacks_products,
-    mean_pool,
     restore,
     spatial_dropout,
 )
-from seq2tens.nn.plain import is_plain
 from seq2tens.nn.streamable import Streamable
-from seq2tens.ops.stack import Ends, Shortcut, shortcut_stack
 
 KERNELS = (8, 5, 3)
 MERGED = math.sqrt(0.5)  # brings the sum of two branches of variance 1 back to variance 1
@@ -76,41 +72,8 @@ class ConvBlock(nn.Module):
         self, x: Path, mask: Mask | None = None, clock: Float[Tensor, "batch time 1"] | None = None
     ) -> Float[Tensor, "batch time out_features"]:
         """Apply the block to aligned sequences; a `clock` is one more channel of the convolution."""
-        y = self._at_once(x, mask, clock)
-        if y is None:
-            y = self.norm(self.conv(x, clock=clock), mask)
-            y = y.relu() if self.activation else y
-        return spatial_dropout(y, self.spatial_dropout, self.training)
-
-    def _at_once(self, x: Tensor, mask: Tensor | None, clock: Tensor | None) -> Tensor | None:
-        """Convolution and normalisation with batch statistics, which need not know the bias; None where the
-        modules have to be called."""
-        if not self.has_plain_parts():
-            return None
-        conv, norm = self.conv, self.norm
-        product = conv.as_product(x, clock)
-        if product is not None:
-            return norm.of_product(*product, mask, conv.bias, rectified=self.activation)
-        y = norm.lacking(conv(x, clock=clock, biased=False), mask, conv.bias)
-        return y.relu() if self.activation else y
-
-    def has_plain_parts(self) -> bool:
-        """Whether convolution and normalisation are, in training, what one operation may stand for."""
-        conv = self.conv
-        return is_plain(conv, MaskedConv) and conv.bias is not None and is_plain(self.norm, MaskedBatchNorm)
-
-    def as_shortcut(self, x: Tensor, in_features: int, out_features: int) -> Shortcut | None:
-        """The block in training as one of `ops.stack`; None where it is not just such a shortcut now."""
-        if self.activation or self.spatial_dropout != 0 or not self.has_plain_parts() or lacks_products(x):
-            return None
-        (weight, bias), norm = (self.conv.weight, self.conv.bias), self.norm
-        if norm.peers is not None or not norm.fits(out_features, x.dtype, affine=True):
-            return None
-        if not weight.dtype == bias.dtype == x.dtype or bias.shape != (out_features,):
-            return None
-        if weight.shape != (out_features, in_features, 1):
-            return None
-        return Shortcut(weight, bias, norm.weight, norm.bias)  # type: ignore[arg-type]
+        y = self.norm(self.conv(x, clock=clock, train_bias=not self.norm.training), mask)
+        return spatial_dropout(y.relu() if self.activation else y, self.spatial_dropout, self.training)
 
 
 class ConvStack(nn.Module):
@@ -187,7 +150,7 @@ class FCN(Streamable, nn.Module):
         _check_channels(x, self.in_features)
         x, mask, source = align(x, mask, lengths)
         y = self.convolutions(x, mask)
-        y = restore(y, source) if self.return_sequences else mean_pool(y, mask)
+        y = restore(y, source) if self.return_sequences else F.masked_mean(y, mask)
         return torch_F.dropout(y, self.dropout, self.training)
 
 
@@ -221,7 +184,7 @@ class ResNet(Streamable, nn.Module):
         x, mask, _ = align(x, mask, lengths)
         for block in self.blocks:
             x = block(x, mask)
-        return mean_pool(x, mask)
+        return F.masked_mean(x, mask)
 
 
 class FCNLS2T(Streamable, nn.Module):
@@ -274,45 +237,11 @@ class FCNLS2T(Streamable, nn.Module):
         """Steps that do not count are left out, wherever they stand."""
         _check_channels(x, self.in_features)
         x, mask, _ = align(x, mask, lengths)
-        near = self.fcn(x, mask)
-        features = self._at_once(near, x, mask) if self.training else None
-        if features is None:
-            features = self._in_turn(near, x, mask)
-        return torch_F.dropout(features, self.dropout, self.training)
-
-    def _in_turn(self, near: Path, x: Path, mask: Mask | None) -> Features:
-        """All that follows the FCN block."""
-        start = _merge(self.fcn_norm(near, mask), self.input_shortcut(x, mask))
-        far = self.ls2t(start, mask, aligned=True)
-        pooled = mean_pool(near, mask)[:, None]  # a sequence of one step
-        return _merge(far, self.fcn_shortcut(pooled)[:, 0])
-
-    def _at_once(self, near: Path, x: Path, mask: Mask | None) -> Features | None:
-        """The same with batch statistics in one operation; None where the modules have to be called."""
-        norm, deep, width = self.fcn_norm, self.ls2t, near.shape[2]
-        if not (is_plain(norm, MaskedBatchNorm) and is_plain(deep, DeepLS2T)) or norm.peers is not None:
-            return None
-        stack, ends = deep.in_stack(width), self._ends(near, x)
-        if stack is None or ends is None:
-            return None
-        layers, options, running = stack
-        norms = [norm, self.input_shortcut.norm, self.fcn_shortcut.norm]
-        if options[-1].return_sequences or len({(each.eps, each.momentum) for each in norms}) > 1:
-            return None
-        settings = norm.settings(scale=MERGED)
-        running = [*running, *(each.running for each in norms)]
-        return shortcut_stack(near, x, mask, layers, options, ends, settings, running)
-
-    def _ends(self, near: Path, x: Path) -> Ends | None:
-        """What stands around the LS2T block; None where it is not just that now."""
-        start, end, norm, width = self.input_shortcut, self.fcn_shortcut, self.fcn_norm, near.shape[2]
-        if not (is_plain(start, ConvBlock) and is_plain(end, ConvBlock)):
-            return None
-        entering = start.as_shortcut(x, x.shape[2], width)
-        around = end.as_shortcut(near, width, self.out_features)
-        if entering is None or around is None or not norm.fits(width, near.dtype, affine=True):
-            return None
-        return Ends(norm.weight, norm.bias, entering, around)  # type: ignore[arg-type]
+        local = self.fcn(x, mask)
+        merged = _merge(self.fcn_norm(local, mask), self.input_shortcut(x, mask))
+        distant = self.ls2t(merged, mask, aligned=True)
+        pooled = self.fcn_shortcut(F.masked_mean(local, mask)[:, None])[:, 0]  # a sequence of one step
+        return torch_F.dropout(_merge(distant, pooled), self.dropout, self.training)
 
 
 def _merge(a: Tensor, b: Tensor) -> Tensor:

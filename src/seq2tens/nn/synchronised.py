@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.distributed import ProcessGroup
 
+from seq2tens import functional as F
 from seq2tens.nn.masked import MaskedBatchNorm
-from seq2tens.ops.batch_norm import Normalized
 from seq2tens.ops.collectives import gather, total
 
 Rows = Float[Tensor, "rows channels inner"]
@@ -38,13 +38,27 @@ class Peers:
         finally:
             self.counting = True
 
-    def normalize_rows(
-        self, x: Rows, mask: Bool[Tensor, " rows"] | None, weight: Each | None, bias: Each | None, eps: float
-    ) -> Normalized:
-        """As `ops.batch_norm.normalize`, over the rows of all processes."""
+    def batch_norm(
+        self,
+        x: Tensor,
+        running: F.Running,
+        weight: Each | None,
+        bias: Each | None,
+        mask: Bool[Tensor, "*steps"] | None,
+        *,
+        training: bool,
+        eps: float,
+        levels: bool,
+    ) -> Tensor:
+        """As `functional.batch_norm` in training, over the steps of all processes."""
+        rows = x.reshape(-1, len(running.mean), x.shape[-1] if levels else 1)
+        counted = None if mask is None else mask.reshape(-1)
         if not self.counting:
-            mask = x.new_zeros(len(x), dtype=torch.bool)
-        return Normalized(*_NormalizeRows.apply(x, mask, weight, bias, eps, self.group))
+            counted = x.new_zeros(len(rows), dtype=torch.bool)
+        y, mean, variance = _NormalizeRows.apply(rows, counted, weight, bias, eps, self.group)
+        with torch.no_grad():
+            running.follow(mean, variance)
+        return y.reshape(x.shape)
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """The compiled kernels: finds and loads the library of `csrc`, or says why there is none.
 
-Kernels are C functions of one struct. They run on torch's own threads, because both use one OpenMP, and
-multiply matrices with torch's own BLAS, whose functions they are handed when the library is loaded.
+Kernels are C functions of one struct. They run on torch's own threads, because both use one OpenMP.
 """
 
 from __future__ import annotations
@@ -61,15 +60,6 @@ def address(tensor: Tensor | None) -> int | None:
     return None if tensor is None else tensor.data_ptr()
 
 
-def contiguous(tensor: Tensor) -> Tensor:
-    """The tensor as kernels read it: without gaps, from a cache line on.
-
-    Where its factors lie in a cache line may change the bits of a matrix product.
-    """
-    tensor = tensor.contiguous()
-    return tensor if tensor.data_ptr() % 64 == 0 else tensor.clone()
-
-
 def threads() -> int:
     """How many threads torch may use."""
     return 1 if _forked else torch.get_num_threads()
@@ -111,10 +101,6 @@ def _load() -> Library | str:
     chosen = functions.seq2tens_set_isa(wanted.encode() if wanted else None)
     if chosen is None:
         return f"this processor, or {path}, has no instruction set {wanted!r}"
-    blas = _blas()
-    if isinstance(blas, str):
-        return blas
-    functions.seq2tens_set_blas(ctypes.byref(blas))
     return Library(functions, path, chosen.decode())
 
 
@@ -137,39 +123,6 @@ def _is_stale(digest: str) -> bool:
         return False
     digests = sorted(hashlib.sha256(source.read_bytes()).hexdigest() for source in sources)
     return digest != hashlib.sha256("".join(digests).encode()).hexdigest()
-
-
-class Blas(Struct):
-    """The matrix product that the kernels call."""
-
-    name = "seq2tens_blas"
-    _fields_ = arrays("sgemm dgemm set_threads")
-
-
-def _blas() -> Blas | str:
-    """torch's own BLAS, or SciPy's where torch hides its own."""
-    for path in (Path(torch.__file__).parent / "lib").glob("*torch_cpu.*"):
-        library = ctypes.CDLL(str(path))
-        if hasattr(library, "sgemm_") and hasattr(library, "dgemm_"):
-            names = ("sgemm_", "dgemm_", "MKL_Set_Num_Threads_Local")
-            return Blas(*(_symbol(library, name) for name in names))
-    try:
-        import scipy.linalg.cython_blas as cython_blas
-    except ImportError:
-        return "this build of torch exports no sgemm_, and SciPy, the other source of one, is not installed"
-    return Blas(*(_capsule(cython_blas.__pyx_capi__[name]) for name in ("sgemm", "dgemm")), None)
-
-
-def _symbol(library: ctypes.CDLL, name: str) -> int | None:
-    return ctypes.cast(getattr(library, name), ctypes.c_void_p).value if hasattr(library, name) else None
-
-
-def _capsule(capsule: Any) -> int | None:
-    """The address in a capsule, as Cython exports functions."""
-    name, pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
-    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    return pointer(capsule, name(capsule))
 
 
 @lru_cache(maxsize=64)

@@ -2,11 +2,10 @@
 
 import pytest
 import torch
-from torch.nn.functional import linear
 from torch.testing import assert_close
 
 from contracts import EXACT
-from seq2tens.ops.batch_norm import Settings, cpu, normalize, normalize_product, reference
+from seq2tens.ops.batch_norm import Running, Settings, batch_norm, cpu, reference
 
 SHAPES = [((30, 5), None), ((70, 10, 128), None), ((40, 100, 2, 64), 64), ((1, 3, 4), 4), ((9, 3, 1), 1)]
 
@@ -23,26 +22,25 @@ def problem(shape, inner, masked=True, affine=True, dtype=torch.float64):
 
 def run(function, leaves, mask, gradient, settings):
     x, weight, bias = leaves if len(leaves) == 3 else (*leaves, None, None)
-    y, mean, variance = function(x, mask, weight, bias, settings)
+    mean, variance = (x.detach().new_zeros(settings.channels(x.shape)) for _ in range(2))
+    y = function(x, mask, weight, bias, Running(mean, variance, 1.0), settings)  # of this batch alone
     return y, mean, variance, *torch.autograd.grad(y, leaves, gradient)
 
 
 @pytest.mark.parametrize(("shape", "inner"), SHAPES)
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("affine", [False, True])
-@pytest.mark.parametrize("rectified", [False, True])
-def test_kernel_agrees_with_the_definition(shape, inner, masked, affine, rectified):
-    given = *problem(shape, inner, masked, affine), Settings(1e-3, inner, rectified)
+def test_kernel_agrees_with_the_definition(shape, inner, masked, affine):
+    given = *problem(shape, inner, masked, affine), Settings(1e-3, inner)
     assert cpu.unsupported(*given[0]) is None
-    for found, expected in zip(run(normalize, *given), run(reference.normalize, *given), strict=True):
+    for found, expected in zip(run(batch_norm, *given), run(reference.batch_norm, *given), strict=True):
         assert_close(found, expected, **EXACT)
 
 
-@pytest.mark.parametrize("rectified", [False, True])
-def test_derivatives(rectified):
+def test_derivatives():
     (x, weight, bias), mask, _ = problem((6, 2, 3), 3)
-    settings = Settings(1e-3, 3, rectified)
-    values = lambda *leaves: normalize(leaves[0], mask, *leaves[1:], settings).values  # noqa: E731
+    settings = Settings(1e-3, 3)
+    values = lambda *leaves: batch_norm(leaves[0], mask, *leaves[1:], None, settings)  # noqa: E731
     assert torch.autograd.gradcheck(values, (x, weight, bias))
     assert torch.autograd.gradgradcheck(values, (x, weight, bias))
 
@@ -59,29 +57,15 @@ def test_parts_of_other_tensors():
         results = []
         for leaves in (parts, [t.clone(memory_format=torch.contiguous_format) for t in copies]):
             leaves = [t.detach().requires_grad_() for t in leaves]
-            results.append(run(normalize, leaves, mask, gradient, settings))
+            results.append(run(batch_norm, leaves, mask, gradient, settings))
         assert all(torch.equal(a, b) for a, b in zip(*results, strict=True))
-
-
-def test_a_product_and_its_normalisation():
-    (x, weight, bias), mask, _ = problem((5, 6, 7), None)
-    matrix = torch.randn(7, 7, dtype=torch.float64, requires_grad=True)
-    shift = torch.randn(7, dtype=torch.float64, requires_grad=True)
-    settings, leaves = Settings(1e-3, rectified=True), (x, matrix, shift, weight, bias)
-    product = lambda x, m, s, *rest: normalize_product(x, m, s, mask, *rest, settings)  # noqa: E731
-    in_turn = normalize(linear(x, matrix, shift), mask, weight, bias, settings)
-    for found, expected in zip(product(*leaves), in_turn, strict=True):
-        assert_close(found, expected, **EXACT)
-    assert not torch.autograd.grad(product(*leaves).values.sum(), shift)[0].any()
-    assert torch.autograd.gradcheck(lambda *given: product(*given).values, leaves)
-    assert torch.autograd.gradgradcheck(lambda *given: product(*given).values, leaves)
 
 
 def test_rows_that_do_not_count_do_not_matter():
     (x, weight, bias), mask, _ = problem((50, 4), None)
-    y = normalize(x, mask, weight, bias, Settings(1e-3)).values
+    y = batch_norm(x, mask, weight, bias, None, Settings(1e-3))
     other = torch.where(mask[:, None], x, 1e6)
-    assert torch.equal(normalize(other, mask, weight, bias, Settings(1e-3)).values, y)
+    assert torch.equal(batch_norm(other, mask, weight, bias, None, Settings(1e-3)), y)
     assert not y[~mask].any()
 
 
@@ -90,22 +74,21 @@ def test_same_bits_whatever_the_number_of_threads():
     results = []
     for threads in (1, 2, 3):
         torch.set_num_threads(threads)
-        results.append(run(normalize, *given))
+        results.append(run(batch_norm, *given))
     torch.set_num_threads(1)
     for other in results[1:]:
         assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
 
 
-@pytest.mark.parametrize("rectified", [False, True])
-def test_tensors_with_gaps_and_a_scale(rectified):
+def test_tensors_with_gaps():
     (x, weight, bias), mask, gradient = problem((30, 10), None)
     wide = [t.detach().repeat_interleave(2, 0)[::2].requires_grad_() for t in (x, weight, bias)]
     gaps = mask.repeat_interleave(3)[::3], gradient.repeat_interleave(2, 1)[:, ::2]
-    settings = Settings(1e-3, rectified=rectified, scale=0.5)
+    settings = Settings(1e-3)
     assert not any(t.is_contiguous() for t in (*wide, *gaps))
     for found, expected in zip(
-        run(normalize, wide, *gaps, settings),
-        run(reference.normalize, (x, weight, bias), mask, gradient, settings),
+        run(batch_norm, wide, *gaps, settings),
+        run(reference.batch_norm, (x, weight, bias), mask, gradient, settings),
         strict=True,
     ):
         assert_close(found, expected, **EXACT)
@@ -117,7 +100,7 @@ def test_float32_statistics_are_those_of_doubles():
     wide = [(x.detach() + 100).double()], mask, gradient.double()
     narrow, exact = (
         run(f, [t.requires_grad_() for t in leaves], *rest, Settings(1e-3))
-        for f, (leaves, *rest) in ((normalize, given), (reference.normalize, wide))
+        for f, (leaves, *rest) in ((batch_norm, given), (reference.batch_norm, wide))
     )
     for found, expected in zip(narrow[1:3], exact[1:3], strict=True):
         assert_close(found.double(), expected, rtol=1e-6, atol=0)
@@ -125,13 +108,36 @@ def test_float32_statistics_are_those_of_doubles():
 
 def test_transforms_and_empty_batches_take_the_definition():
     (x, weight, bias), mask, _ = problem((8, 3), None)
-    flat = lambda t: normalize(t, mask, weight, bias, Settings(1e-3)).values.square().sum()  # noqa: E731
+    flat = lambda t: batch_norm(t, mask, weight, bias, None, Settings(1e-3)).square().sum()  # noqa: E731
     assert_close(torch.func.grad(flat)(x.detach()), torch.autograd.grad(flat(x), x)[0], **EXACT)
-    assert normalize(x[:0], None, weight, bias, Settings(1e-3)).values.shape == (0, 3)
-    scale = lambda w: normalize(x.detach(), mask, w, bias.detach(), Settings(1e-3)).values  # noqa: E731
+    assert batch_norm(x[:0], None, weight, bias, None, Settings(1e-3)).shape == (0, 3)
+    scale = lambda w: batch_norm(x.detach(), mask, w, bias.detach(), None, Settings(1e-3))  # noqa: E731
     _, tangent = torch.func.jvp(scale, (weight.detach(),), (torch.ones_like(weight),))
     assert_close(tangent, scale(weight + 1) - scale(weight), **EXACT)
-    plain = lambda t: normalize(t, None, None, None, Settings(1e-3)).values  # noqa: E731
+    plain = lambda t: batch_norm(t, None, None, None, None, Settings(1e-3))  # noqa: E731
     with pytest.warns(DeprecationWarning, match="trace"):
         traced = torch.jit.trace(plain, x.detach())
     assert_close(traced(x.detach().square()), plain(x.detach().square()), **EXACT)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_running_statistics_follow_those_of_the_batch(dtype):
+    (x, *_), mask, _ = problem((40, 6, 3), None, dtype=dtype)
+    results = []
+    for function in (batch_norm, reference.batch_norm):
+        running = Running(torch.full((3,), 2.0, dtype=dtype), torch.full((3,), 5.0, dtype=dtype), 0.25)
+        function(x.detach(), mask, None, None, running, Settings(1e-3))
+        results.append(running)
+    rows = x.detach()[mask]
+    assert_close(results[0].mean, 0.75 * 2 + 0.25 * rows.mean(0))
+    assert_close(results[0].variance, 0.75 * 5 + 0.25 * rows.var(0, unbiased=False))
+    assert_close(results[0], results[1])
+
+
+def test_running_statistics_that_are_parts_of_others_take_the_definition():
+    (x, *_), mask, _ = problem((40, 3), None)
+    columns = torch.zeros(3, 2, dtype=torch.float64)
+    running = Running(columns[:, 0], columns[:, 1], 1.0)
+    assert "parts of other tensors" in cpu.unsupported(x, mask, None, None, running)
+    batch_norm(x.detach(), mask, None, None, running, Settings(1e-3))
+    assert_close(columns[:, 0], x.detach()[mask].mean(0), **EXACT)

@@ -1,10 +1,8 @@
 """The fused CPU path: the contract, and what torch asks of a custom operation."""
 
-import ctypes
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -15,7 +13,7 @@ from contracts import EXACT, problem
 from seq2tens import ops
 from seq2tens.functional import ls2t
 from seq2tens.nn import LS2T
-from seq2tens.ops import Chains, make_chains, native
+from seq2tens.ops import Chains, make_chains
 
 
 class TestCPU(contracts.FastPathContract):
@@ -209,16 +207,3 @@ def test_a_call_may_come_from_many_threads():
         futures = [pool.submit(ls2t, x, weight, bias, order=3) for _ in range(12)]
         assert all(torch.equal(f.result(), expected) for f in futures)
     torch.set_num_threads(1)
-
-
-def test_scipy_serves_where_torch_hides_its_product(monkeypatch):
-    pytest.importorskip("scipy", reason="pip install scipy")
-    x, weight, bias, _ = (t.detach() for t in tensors(time=70))
-    expected = ls2t(x, weight, bias, order=3, backend="cpu")
-    torch_blas = native._blas()
-    monkeypatch.setattr(Path, "glob", lambda *_: [])
-    try:
-        native.LOADED.functions.seq2tens_set_blas(ctypes.byref(native._blas()))
-        assert_close(ls2t(x, weight, bias, order=3, backend="cpu"), expected, **EXACT)
-    finally:
-        native.LOADED.functions.seq2tens_set_blas(ctypes.byref(torch_blas))

@@ -93,7 +93,7 @@ class _Call:
 
     def __init__(self, x: Tensor, coefficients: Tensor, plan: Plan, options: tuple[int, bool, bool]) -> None:
         order, sequences, increments = options
-        self.tensors = native.contiguous(x), native.contiguous(coefficients.double())
+        self.tensors = x.contiguous(), coefficients.double().contiguous()
         self.struct = Forward(
             x.dtype == torch.float64, native.threads(), *x.shape, order, len(coefficients), increments,
             sequences, plan.lanes, _BLOCK, *map(native.address, self.tensors),

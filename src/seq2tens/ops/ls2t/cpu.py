@@ -37,9 +37,9 @@ class Forward(native.Struct):
 
     name = "seq2tens_ls2t"
     _fields_ = (
-        *native.fields("is_double threads batch length features width reverse difference lift_order block"),
+        *native.fields("is_double threads batch length features width reverse lift_order block"),
         ("words", ctypes.POINTER(Words)),
-        *native.arrays("x weight bias coefficients powers mask state out final kept products"),
+        *native.arrays("x weight bias coefficients powers mask state out final kept"),
     )
 
 
@@ -118,11 +118,11 @@ class _Call:
             coefficients = torch.ones(1)
         wide = (None if t is None else t.double() for t in (coefficients, inputs.powers))
         tensors = (inputs.x, inputs.weight, inputs.bias, *wide, inputs.mask, inputs.state)
-        self.tensors = [None if t is None else native.contiguous(t) for t in tensors]
+        self.tensors = [None if t is None else t.contiguous() for t in tensors]
         self.words = words_of(inputs.chains, components)
         self.struct = Forward(
             inputs.x.dtype == torch.float64, native.threads(), batch, length, features, width, inputs.reverse,
-            False, 0 if coefficients is None else len(coefficients), steps_per_block(inputs.weight.shape),
+            0 if coefficients is None else len(coefficients), steps_per_block(inputs.weight.shape),
             ctypes.pointer(self.words.struct), *map(native.address, self.tensors),
         )  # fmt: skip
 

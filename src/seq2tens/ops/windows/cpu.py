@@ -26,7 +26,7 @@ class Windows(native.Struct):
 def slide(functionals: Functionals, x: Tensor, mask: Tensor | None, window: int, stride: int) -> Tensor:
     """Same signature and meaning as `reference.slide`."""
     dtype = accumulation_dtype(x, functionals.weight)
-    x, weight = native.contiguous(x.to(dtype)), native.contiguous(functionals.weight.to(dtype))
+    x, weight = x.to(dtype).contiguous(), functionals.weight.to(dtype).contiguous()
     bias = None if functionals.bias is None else functionals.bias.to(dtype).contiguous()
     mask = None if mask is None else mask.contiguous()
     lift = _lift(functionals.coefficients)
