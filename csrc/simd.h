@@ -82,11 +82,18 @@ inline Wide load_wide(const float* p) {
 inline void store_wide(float* p, Wide v) {
   *reinterpret_cast<Vectors<float>::PackedHalf*>(p) = __builtin_convertvector(v, Vectors<float>::Half);
 }
+// The first `count` lanes, or all if there are not so many.
 template <class T>
 inline Wide load_wide_some(const T* p, int64_t count) {
+  if (count >= kWideLanes) return load_wide(p);
   Wide v = {};
   for (int64_t i = 0; i < count; ++i) v[i] = p[i];
   return v;
+}
+template <class T>
+inline void store_wide_some(T* p, Wide v, int64_t count) {
+  if (count >= kWideLanes) return store_wide(p, v);
+  for (int64_t i = 0; i < count; ++i) p[i] = static_cast<T>(v[i]);
 }
 
 template <class T>

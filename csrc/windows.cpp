@@ -181,10 +181,7 @@ struct Scanner {
         const Wide value = join_word<Wide>(
             factors, factors.output[level], [&](int64_t word) { return load_wide(end + (word - 1) * width + q); },
             [&](int64_t word) { return load(h + word * width + q); });
-        if (q + kWideLanes <= call.width)
-          store_wide(out + q, value);
-        else
-          for (int64_t k = q; k < call.width; ++k) out[k] = static_cast<T>(value[k - q]);
+        store_wide_some(out + q, value, call.width - q);
       }
   }
 };
