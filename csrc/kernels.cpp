@@ -5,6 +5,7 @@
 #include <new>
 
 #include "batch_norm.cpp"
+#include "convolution.cpp"
 #include "full_map.cpp"
 #include "intervals.cpp"
 #include "ls2t.cpp"

@@ -312,7 +312,7 @@ struct BackwardTask : Task<T> {
         given(given),
         dx(dx),
         transpose(r.transposes + this->group * packed_size<T>(call.features, r.columns)),
-        dweight(sums.weight + index * call.features * r.columns, call.features, r.columns, this->frame),
+        dweight(sums.weight + index * call.features * r.columns, {call.features, r.columns}, call.features, this->frame),
         dbias(sums.bias + index * r.columns) {
     const int64_t most = this->most_rows(), longest = r.words.longest, steps = std::min(call.block, call.length);
     Frame& frame = this->frame;

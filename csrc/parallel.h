@@ -27,7 +27,7 @@ namespace seq2tens {
 namespace SEQ2TENS_ISA {
 
 // The amount of work from which a task is worth a thread. Checks make it small, so that tiny calls have many tasks.
-constexpr int64_t worth_a_task(int64_t amount) { return amount / SEQ2TENS_TASK_DIVISOR; }
+constexpr int64_t worth_a_task(int64_t amount) { return 1 + (amount - 1) / SEQ2TENS_TASK_DIVISOR; }
 
 // Memory that is taken again looks like memory in use to the address sanitizer, which is to see every end of it.
 #ifdef SEQ2TENS_ADDRESS_SANITIZER

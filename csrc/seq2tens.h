@@ -105,6 +105,27 @@ typedef struct seq2tens_batch_norm_gradients {
   void* bias;                      /* [channels] */
 } seq2tens_batch_norm_gradients;
 
+/* Convolution over time, forward, without padding: a step for each place where the kernel fits. */
+typedef struct seq2tens_convolution {
+  int64_t is_double;
+  int64_t threads;
+  int64_t batch, length, in_features, out_features;
+  int64_t kernel;     /* steps that it sees, at most `length` */
+  const void* x;      /* [batch, length, in_features] */
+  const void* weight; /* [out_features, in_features, kernel] */
+  const void* bias;   /* [out_features] or NULL */
+  void* y;            /* [batch, length - kernel + 1, out_features] */
+} seq2tens_convolution;
+
+/* Its adjoint. Derivatives by x and bias are not wanted if NULL. */
+typedef struct seq2tens_convolution_gradients {
+  const seq2tens_convolution* call; /* as in the forward pass; y and bias are not read */
+  const void* y;                    /* [batch, length - kernel + 1, out_features] */
+  void* x;                          /* [batch, length, in_features] */
+  void* weight;                     /* [out_features, in_features, kernel] */
+  void* bias;                       /* [out_features] */
+} seq2tens_convolution_gradients;
+
 /* All words inside the words of a set of chains, which say how values of two parts of a sequence become one: that of a
    word is the one on the left part, plus the one on the right part, plus products for all cuts of the word in two.
    Word 0 is the empty one, whose value is 1; the words of the chains' states come next. */
@@ -215,6 +236,8 @@ typedef struct seq2tens_full_map_gradients {
   OPERATION(ls2t_backward, seq2tens_ls2t_gradients)       \
   OPERATION(batch_norm_forward, seq2tens_batch_norm)      \
   OPERATION(batch_norm_backward, seq2tens_batch_norm_gradients) \
+  OPERATION(convolution_forward, seq2tens_convolution)    \
+  OPERATION(convolution_backward, seq2tens_convolution_gradients) \
   OPERATION(slide_windows, seq2tens_windows)              \
   OPERATION(join_intervals, seq2tens_intervals)           \
   OPERATION(pool_path, seq2tens_path_pool)                \

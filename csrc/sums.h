@@ -11,12 +11,17 @@ namespace {
 template <class T>
 class ProductSum {
  public:
-  ProductSum(double* total, int64_t features, int64_t columns, Frame& frame)
-      : total_(total), features_(features), columns_(columns), part_(frame.take<T>(features * columns)) {}
+  struct Size {
+    int64_t features, columns;
+  };
+  // Rows of the left factor are `stride` numbers apart, and may overlap.
+  ProductSum(double* total, Size size, int64_t stride, Frame& frame)
+      : total_(total), features_(size.features), columns_(size.columns), stride_(stride),
+        part_(frame.take<T>(features_ * columns_)) {}
 
   void add(const T* rows, const T* others, int64_t count) {
     if (count == 0) return;
-    multiply<T>({features_, columns_, count}, {rows, features_, true}, {others, columns_},
+    multiply<T>({features_, columns_, count}, {rows, stride_, true}, {others, columns_},
                 T(pending_ > 0), {part_, columns_});
     pending_ += count;
     if (pending_ >= kMostRows) move();
@@ -36,7 +41,7 @@ class ProductSum {
     is_empty_ = false;
   }
   double* total_;
-  int64_t features_, columns_;
+  int64_t features_, columns_, stride_;
   T* part_;
   int64_t pending_ = 0;
   bool is_empty_ = true;

@@ -1,0 +1,180 @@
+// Convolution over time as matrix products. The steps that a kernel sees stand side by side in memory, so the rows of
+// the left factor overlap, and nothing is copied. A task is a range of sequences, which depends on shapes only.
+#include "sums.h"
+
+namespace seq2tens {
+namespace SEQ2TENS_ISA {
+namespace convolution_detail {
+namespace {
+
+template <class T>
+struct Convolution {
+  const seq2tens_convolution& call;
+  int64_t steps;   // of the result
+  int64_t inner;   // numbers that a kernel sees
+
+  explicit Convolution(const seq2tens_convolution& call)
+      : call(call), steps(call.length - call.kernel + 1), inner(call.kernel * call.in_features) {}
+
+  // Ranges of sequences. In the backward pass each has sums as large as the weight, so they are long.
+  int64_t slices(int64_t rows_at_least) const {
+    constexpr int64_t kWorthATask = worth_a_task(1000000);  // multiplications, about 20 µs
+    const int64_t rows = call.batch * steps, worth = rows * inner * call.out_features / kWorthATask;
+    return std::max<int64_t>(1, std::min({call.batch, worth, rows / worth_a_task(rows_at_least), int64_t{16}}));
+  }
+
+  const T* x(int64_t sequence) const {
+    return static_cast<const T*>(call.x) + sequence * call.length * call.in_features;
+  }
+
+  // The weight as right factor: [kernel, in, out], packed.
+  const T* pack_weight(Frame& frame) const {
+    const int64_t n = call.in_features, size = inner * call.out_features;
+    const T* weight = static_cast<const T*>(call.weight);
+    T *rows = frame.take<T>(size), *packed = frame.take<T>(packed_size<T>(call.out_features, inner));
+    for (int64_t o = 0; o < call.out_features; ++o)
+      for (int64_t j = 0; j < call.kernel; ++j)
+        for (int64_t c = 0; c < n; ++c) rows[o * inner + j * n + c] = weight[(o * n + c) * call.kernel + j];
+    pack<T>({rows, inner, true}, call.out_features, inner, packed);
+    return packed;
+  }
+  // The weight of the adjoint, which runs backwards: [kernel, out, in], packed.
+  const T* pack_adjoint(Frame& frame) const {
+    const int64_t n = call.in_features, m = call.out_features;
+    const T* weight = static_cast<const T*>(call.weight);
+    T *rows = frame.take<T>(call.kernel * m * n), *packed = frame.take<T>(packed_size<T>(n, call.kernel * m));
+    for (int64_t j = 0; j < call.kernel; ++j)
+      for (int64_t o = 0; o < m; ++o)
+        for (int64_t c = 0; c < n; ++c)
+          rows[(j * m + o) * n + c] = weight[(o * n + c) * call.kernel + call.kernel - 1 - j];
+    pack<T>({rows, n}, n, call.kernel * m, packed);
+    return packed;
+  }
+
+  void convolve(const T* packed, int64_t sequence) const {
+    const int64_t m = call.out_features;
+    T* y = static_cast<T*>(call.y) + sequence * steps * m;
+    multiply_packed<T>({steps, m, inner}, {x(sequence), call.in_features}, packed, 0, {y, m});
+    const T* bias = static_cast<const T*>(call.bias);
+    for (int64_t i = 0; bias && i < steps; ++i)
+      for (int64_t o = 0; o < m; ++o) y[i * m + o] += bias[o];
+  }
+};
+
+template <class T>
+void forward(const seq2tens_convolution& call) {
+  Frame frame;
+  const Convolution<T> convolution(call);
+  const T* packed = convolution.pack_weight(frame);
+  const int64_t slices = convolution.slices(1);
+  for_each_task(slices, call.threads, [&](int64_t task) {
+    const Range sequences(call.batch, task, slices);
+    for (int64_t b = sequences.begin; b < sequences.end; ++b) convolution.convolve(packed, b);
+  });
+}
+
+// Derivatives by the result of some sequences, one after the other, with zeros before, between and behind them, as many
+// steps as a kernel reaches. Between them a kernel sees two sequences, which the zeros make harmless.
+template <class T>
+struct Padded {
+  int64_t gap;   // numbers that are 0 between two sequences
+  int64_t rows;  // steps of x for which there are derivatives
+  T* data;
+
+  Padded(const Convolution<T>& convolution, const T* dy, Range sequences, T* data)
+      : gap((convolution.call.kernel - 1) * convolution.call.out_features),
+        rows(sequences.size() * convolution.call.length),
+        data(data) {
+    const int64_t size = convolution.steps * convolution.call.out_features;
+    std::fill(data, data + gap, T(0));
+    for (int64_t b = sequences.begin; b < sequences.end; ++b) {
+      data += gap;
+      std::copy(dy + b * size, dy + (b + 1) * size, data);
+      data += size;
+      std::fill(data, data + gap, T(0));
+    }
+  }
+};
+
+// Derivatives by weight and bias: sums of a slice, in doubles.
+template <class T>
+void sum_parameters(const Convolution<T>& convolution, const Padded<T>& dy, const T* x, ProductSum<T>& dweight,
+                    double* dbias) {
+  constexpr int64_t kRowsAtOnce = 256;
+  Frame frame;
+  const int64_t m = convolution.call.out_features, n = convolution.call.in_features;
+  T* part = frame.take<T>(m);
+  const int64_t rows = dy.rows - convolution.call.kernel + 1;  // those behind would see more than there is of x
+  for (int64_t i = 0; i < rows; i += kRowsAtOnce) {
+    const int64_t count = std::min(kRowsAtOnce, rows - i);
+    const T* drows = dy.data + dy.gap + i * m;
+    dweight.add(x + i * n, drows, count);
+    add_rows(drows, count, m, part, dbias);
+  }
+}
+
+template <class T>
+void backward_slice(const Convolution<T>& convolution, const seq2tens_convolution_gradients& given, Range sequences,
+                    const T* adjoint, double* dweight, double* dbias) {
+  constexpr int64_t kRows = 512;  // of sequences that are taken together
+  Frame frame;
+  const seq2tens_convolution& call = convolution.call;
+  const int64_t n = call.in_features, m = call.out_features;
+  const int64_t together = std::min(sequences.size(), std::max<int64_t>(1, kRows / call.length));
+  T* padded = frame.take<T>((together * call.length + call.kernel - 1) * m);
+  ProductSum<T> sum(dweight, {convolution.inner, m}, n, frame);
+  for (int64_t b = sequences.begin; b < sequences.end; b += together) {
+    Range some(0, 0, 1);
+    some.begin = b;
+    some.end = std::min(b + together, sequences.end);
+    const Padded<T> dy(convolution, static_cast<const T*>(given.y), some, padded);
+    sum_parameters(convolution, dy, convolution.x(b), sum, dbias);
+    if (given.x)
+      multiply_packed<T>({dy.rows, n, call.kernel * m}, {padded, m}, adjoint, 0,
+                         {static_cast<T*>(given.x) + b * call.length * n, n});
+  }
+  sum.finish();
+}
+
+inline double sum_of_slices(const double* parts, int64_t stride, int64_t slices) {
+  double total = 0;
+  for (int64_t s = 0; s < slices; ++s) total += parts[s * stride];
+  return total;
+}
+
+template <class T>
+void backward(const seq2tens_convolution_gradients& given) {
+  Frame frame;
+  const seq2tens_convolution& call = *given.call;
+  const Convolution<T> convolution(call);
+  const int64_t n = call.in_features, m = call.out_features, size = convolution.inner * m;
+  const int64_t slices = convolution.slices(192);
+  const T* adjoint = given.x ? convolution.pack_adjoint(frame) : nullptr;
+  double* dweight = frame.take<double>(slices * size);
+  double* dbias = frame.take_zeros<double>(slices * m);
+  for_each_task(slices, call.threads, [&](int64_t task) {
+    const Range sequences(call.batch, task, slices);
+    backward_slice(convolution, given, sequences, adjoint, dweight + task * size, dbias + task * m);
+  });
+  for (int64_t j = 0; j < call.kernel; ++j)
+    for (int64_t c = 0; c < n; ++c)
+      for (int64_t o = 0; o < m; ++o)
+        static_cast<T*>(given.weight)[(o * n + c) * call.kernel + j] =
+            static_cast<T>(sum_of_slices(dweight + (j * n + c) * m + o, size, slices));
+  for (int64_t o = 0; given.bias && o < m; ++o)
+    static_cast<T*>(given.bias)[o] = static_cast<T>(sum_of_slices(dbias + o, m, slices));
+}
+
+}  // namespace
+}  // namespace convolution_detail
+
+void convolution_forward(const seq2tens_convolution& call) {
+  call.is_double ? convolution_detail::forward<double>(call) : convolution_detail::forward<float>(call);
+}
+
+void convolution_backward(const seq2tens_convolution_gradients& given) {
+  given.call->is_double ? convolution_detail::backward<double>(given) : convolution_detail::backward<float>(given);
+}
+
+}  // namespace SEQ2TENS_ISA
+}  // namespace seq2tens

@@ -1,0 +1,22 @@
+"""Convolution over time, axes `(batch, time, channels)`, with gradients that do not depend on threads."""
+
+from __future__ import annotations
+
+from jaxtyping import Float
+from torch import Tensor
+
+from seq2tens.ops import dispatch
+from seq2tens.ops.convolution import cpu, reference
+
+dispatch.register("convolution", "cpu", cpu.convolve, cpu.unsupported)
+dispatch.register("convolution", "reference", reference.convolve, dispatch.always_supported)
+
+
+def convolve(
+    x: Float[Tensor, "batch time in_features"],
+    weight: Float[Tensor, "out_features in_features kernel"],
+    bias: Float[Tensor, " out_features"] | None,
+) -> Float[Tensor, "batch time-kernel+1 out_features"]:
+    """Convolve without padding: a step for each place where the kernel fits."""
+    y: Tensor = dispatch.run("convolution", None, x, weight, bias)
+    return y

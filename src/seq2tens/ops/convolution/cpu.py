@@ -1,0 +1,89 @@
+"""Convolution on CPUs: the kernels of `csrc/convolution.cpp` under autograd."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from seq2tens.ops import native
+from seq2tens.ops.convolution import reference
+from seq2tens.ops.dispatch import cpu_unsupported, is_observed
+
+
+class Forward(native.Struct):
+    """A forward pass; see `csrc/seq2tens.h`."""
+
+    name = "seq2tens_convolution"
+    _fields_ = native.fields("is_double threads batch length in_features out_features kernel") + native.arrays(
+        "x weight bias y"
+    )
+
+
+class Backward(native.Struct):
+    """Its adjoint; see `csrc/seq2tens.h`."""
+
+    name = "seq2tens_convolution_gradients"
+    _fields_ = native.fields("call", ctypes.POINTER(Forward)) + native.arrays("y x weight bias")
+
+
+def unsupported(x: Tensor, weight: Tensor, bias: Tensor | None) -> str | None:
+    """Why the kernels cannot take these arguments; None if they can."""
+    if is_observed(x):
+        return "there is no operation that torch could trace; the reference is one"
+    if torch.is_autocast_enabled("cpu"):
+        return "autocast asks for half precision"
+    tensors = [t for t in (x, weight, bias) if t is not None]
+    if len({t.dtype for t in tensors}) > 1 or x.dtype not in (torch.float32, torch.float64):
+        return "tensors are of half precision or several dtypes"
+    shape = weight.shape
+    if x.dim() != 3 or len(shape) != 3 or x.shape[2] != shape[1] or x.shape[1] < shape[2] or x.numel() == 0:
+        return "shapes are not those of a convolution with a result"
+    return cpu_unsupported(*tensors)
+
+
+def convolve(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """Same signature and meaning as `reference.convolve`."""
+    y: Tensor = _Convolve.apply(x, weight, bias)
+    return y
+
+
+class _Convolve(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        call, arrays = _describe(x, weight, bias)
+        y = x.new_empty(call.batch, call.length - call.kernel + 1, call.out_features)
+        call.y = y.data_ptr()
+        native.run("convolution_forward", call)
+        ctx.save_for_backward(x, weight, bias)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight, bias = inputs = ctx.saved_tensors
+        if torch.is_grad_enabled():  # to be differentiated again, for which there is no kernel
+            return _differentiable(dy, inputs)
+        call, arrays = _describe(x, weight, bias)
+        dy, dweight = dy.contiguous(), torch.empty(weight.shape, dtype=x.dtype)
+        dx = torch.empty(x.shape, dtype=x.dtype) if ctx.needs_input_grad[0] else None
+        dbias = None if bias is None else torch.empty(bias.shape, dtype=x.dtype)
+        addresses = map(native.address, (dy, dx, dweight, dbias))
+        native.run("convolution_backward", Backward(ctypes.pointer(call), *addresses))
+        return dx, dweight, dbias
+
+
+def _describe(x: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Forward, list[Tensor | None]]:
+    """The struct of a call without its result, and the contiguous tensors whose addresses stand in it."""
+    arrays = [None if t is None else t.contiguous() for t in (x, weight, bias)]
+    (batch, length, in_features), (out_features, _, kernel) = x.shape, weight.shape
+    sizes = (batch, length, in_features, out_features, kernel)
+    return Forward(x.dtype == torch.float64, native.threads(), *sizes, *map(native.address, arrays)), arrays
+
+
+def _differentiable(dy: Tensor, inputs: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
+    wanted = [t for t in inputs if t is not None and t.requires_grad]
+    y = reference.convolve(*inputs)  # type: ignore[arg-type]
+    gradients = iter(torch.autograd.grad(y, wanted, dy, create_graph=True))
+    return tuple(next(gradients) if t is not None and t.requires_grad else None for t in inputs)
