@@ -4,77 +4,12 @@
 // is never needed for that.
 //
 // A task is a range of groups of sequences. How a call is cut up depends on shapes only.
-#include <utility>
-
 #include "full_map_steps.h"
-#include "parallel.h"
 
 namespace seq2tens {
 namespace SEQ2TENS_ISA {
 namespace full_map_detail {
 namespace {
-
-// A call, its levels, and the order of words in its results.
-struct Map {
-  const seq2tens_full_map& call;
-  Levels levels;
-  const int64_t* places;  // [size] of every coordinate of a result in the state
-  int64_t length;         // steps
-  int64_t blocks;
-  int64_t groups;
-  int64_t tasks;
-
-  Map(const seq2tens_full_map& call, Frame& frame) : call(call) {
-    const int64_t d = call.dim;
-    int64_t* start = frame.take<int64_t>(call.order + 2);
-    start[0] = 0;
-    for (int64_t m = 0, count = 1; m <= call.order; ++m, count *= d) start[m + 1] = start[m] + count;
-    levels = {d, call.order, start};
-    places = find_places(frame.take<int64_t>(levels.size()));
-    length = std::max<int64_t>(0, call.points - call.increments);
-    blocks = (length + call.block - 1) / call.block;
-    groups = (call.batch + call.lanes - 1) / call.lanes;
-    constexpr int64_t kWorthATask = worth_a_task(200000);  // multiplications, some 40 µs
-    const int64_t top = levels.count(call.order);
-    const int64_t worth = call.batch * length * (top + 4 * levels.lower()) / kWorthATask;
-    tasks = std::max<int64_t>(1, std::min({groups, worth, int64_t{16}}));
-  }
-
- private:
-  // A word's first letter comes first in a result and last in the state.
-  const int64_t* find_places(int64_t* places) const {
-    const int64_t d = levels.dim, *start = levels.start;
-    places[0] = 0;
-    for (int64_t m = 1; m <= levels.order; ++m)
-      for (int64_t a = 0, n = levels.count(m - 1); a < d; ++a)
-        for (int64_t i = 0; i < n; ++i)
-          places[start[m] + a * n + i] = start[m] + d * (places[start[m - 1] + i] - start[m - 1]) + a;
-    return places;
-  }
-};
-
-// Exchanges lanes between two vectors, S of every 2 S.
-template <int64_t S, int64_t... K>
-inline void exchange(Wide& a, Wide& b, std::integer_sequence<int64_t, K...>) {
-#if defined(__clang__)
-  const Wide low = __builtin_shufflevector(a, b, (K & S ? kWideLanes + K - S : K)...);
-  b = __builtin_shufflevector(a, b, (K & S ? kWideLanes + K : K + S)...);
-#else
-  typedef int64_t Places __attribute__((vector_size(kVectorBytes)));
-  const Wide low = __builtin_shuffle(a, b, Places{(K & S ? kWideLanes + K - S : K)...});
-  b = __builtin_shuffle(a, b, Places{(K & S ? kWideLanes + K : K + S)...});
-#endif
-  a = low;
-}
-
-template <int64_t S = 1>
-inline void transpose(Wide* square) {
-  if constexpr (S < kWideLanes) {
-    for (int64_t i = 0; i < kWideLanes; ++i)
-      if (!(i & S)) exchange<S>(square[i], square[i + S], std::make_integer_sequence<int64_t, kWideLanes>());
-    transpose<2 * S>(square);
-  }
-}
 
 struct Identity {
   int64_t operator[](int64_t q) const { return q; }

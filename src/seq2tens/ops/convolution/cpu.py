@@ -17,9 +17,9 @@ class Forward(native.Struct):
     """A forward pass; see `csrc/seq2tens.h`."""
 
     name = "seq2tens_convolution"
-    _fields_ = native.fields(
-        "is_double threads batch length in_features out_features kernel"
-    ) + native.arrays("x weight bias y")
+    _fields_ = native.fields("is_double threads batch length in_features out_features kernel") + native.arrays(
+        "x weight bias y"
+    )
 
 
 class Backward(native.Struct):

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from seq2tens.ops import native
 from seq2tens.ops.chains import Chains
-from seq2tens.ops.subwords import SubwordArrays, subword_arrays
 from seq2tens.ops.intervals.parts import Parts, Rows
+from seq2tens.ops.subwords import SubwordArrays, subword_arrays
 
 
 class Intervals(native.Struct):

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from seq2tens.ops.subwords import join, make_subwords, mirrored
 from seq2tens.ops.ls2t.functionals import Functionals
+from seq2tens.ops.subwords import join, make_subwords, mirrored
 
 PIECE = 2**20  # numbers at a time, as many as stay in the caches
 
