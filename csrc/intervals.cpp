@@ -1,6 +1,6 @@
 // Intervals from rows of tables, joined in registers and the first cache. Most of the time goes into finding the rows
 // in memory, so those of the next intervals are asked for in advance.
-#include "factors.h"
+#include "subwords.h"
 #include "parallel.h"
 
 namespace seq2tens {
@@ -26,11 +26,11 @@ struct Part {
 template <class T>
 struct Lookup {
   const seq2tens_intervals& call;
-  const seq2tens_factors& factors;
+  const seq2tens_subwords& subwords;
   Part<T> end, left, right, beginning;
 
-  explicit Lookup(const seq2tens_intervals& call) : call(call), factors(*call.factors) {
-    const int64_t state_size = factors.states * call.width, size = factors.words * call.width;
+  explicit Lookup(const seq2tens_intervals& call) : call(call), subwords(*call.subwords) {
+    const int64_t state_size = subwords.states * call.width, size = subwords.words * call.width;
     end = {static_cast<const T*>(call.ends), call.end, state_size};
     left = {static_cast<const T*>(call.stretches), call.left, size};
     right = {static_cast<const T*>(call.stretches), call.right, size};
@@ -54,25 +54,25 @@ struct Column {
   }
   // Puts steps after those seen so far. Long words come first: they need short ones as they were.
   void append(const T* row) const {
-    const seq2tens_factors& factors = lookup.factors;
-    for (int64_t i = 0; i < factors.words; ++i) {
-      const int64_t word = factors.order[i];
-      if (word > factors.states) continue;
+    const seq2tens_subwords& subwords = lookup.subwords;
+    for (int64_t i = 0; i < subwords.words; ++i) {
+      const int64_t word = subwords.order[i];
+      if (word > subwords.states) continue;
       states[word - 1] = join_word<Vector<T>>(
-          factors, word, [&](int64_t w) { return states[w - 1]; }, [&](int64_t w) { return read(row, w); });
+          subwords, word, [&](int64_t w) { return states[w - 1]; }, [&](int64_t w) { return read(row, w); });
     }
   }
   void run(int64_t interval) const {
     const seq2tens_intervals& call = lookup.call;
-    const seq2tens_factors& factors = lookup.factors;
+    const seq2tens_subwords& subwords = lookup.subwords;
     const T* end = lookup.end.row(interval);
-    for (int64_t word = 1; word <= factors.states; ++word) states[word - 1] = read(end, word);
+    for (int64_t word = 1; word <= subwords.states; ++word) states[word - 1] = read(end, word);
     if (call.left[interval] != call.nothing) append(lookup.left.row(interval));
     if (call.right[interval] != call.nothing) append(lookup.right.row(interval));
     append(lookup.beginning.row(interval));
-    T* out = static_cast<T*>(call.out) + interval * factors.levels * call.width + q;
-    for (int64_t level = 0; level < factors.levels; ++level, out += call.width) {
-      const Vector<T> value = states[factors.output[level] - 1];
+    T* out = static_cast<T*>(call.out) + interval * subwords.levels * call.width + q;
+    for (int64_t level = 0; level < subwords.levels; ++level, out += call.width) {
+      const Vector<T> value = states[subwords.output[level] - 1];
       Whole ? store(out, value) : store_some(out, value, count);
     }
   }
@@ -92,11 +92,11 @@ template <class T>
 void run(const seq2tens_intervals& call) {
   constexpr int64_t kWorthATask = worth_a_task(1 << 15), kAhead = 4;
   const Lookup<T> lookup(call);
-  const int64_t worth = call.count * lookup.factors.levels * call.width / kWorthATask;
+  const int64_t worth = call.count * lookup.subwords.levels * call.width / kWorthATask;
   const int64_t tasks = std::max<int64_t>(1, std::min<int64_t>(16, worth));
   for_each_task(tasks, call.threads, [&](int64_t task) {
     Frame frame;
-    Vector<T>* states = frame.take<Vector<T>>(lookup.factors.states);
+    Vector<T>* states = frame.take<Vector<T>>(lookup.subwords.states);
     const Range range(call.count, task, tasks);
     for (int64_t i = range.begin; i < range.end; ++i) {
       lookup.fetch(std::min(i + kAhead, call.count - 1));

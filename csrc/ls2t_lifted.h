@@ -12,12 +12,13 @@ struct Lift {
   const double* powers;        // [longest + 1, group width] of the decay
 };
 
-// A state and all of its ancestors, of one vector of functionals: `value[0]` is the empty word.
+// A state and all of its ancestors, of one vector of functionals: `value[0]` is the empty word. It holds copies: what
+// references show would have to be read again after every store.
 template <class T>
 struct LiftedWord {
-  const Scan<T>& scan;
-  const Word& word;
-  const Lift& lift;
+  Scan<T> scan;
+  Word word;
+  Lift lift;
   int64_t q;
 
   Wide power(int64_t m) const { return load_wide(lift.powers + m * scan.group_width + q); }
@@ -28,7 +29,7 @@ struct LiftedWord {
     return load_wide(row + column) + load_wide(scan.bias + column);
   }
   void read(const double* states, Wide* value) const {
-    value[0] = Wide{} + 1.0;
+    value[0] = fill(1.0);
     for (int64_t m = 1; m <= word.length; ++m)
       value[m] = load_wide(states + (word.first + m - 1) * scan.group_width + q);
   }
@@ -38,7 +39,7 @@ struct LiftedWord {
   }
   void advance(const T* row, Wide* value) const {
     for (int64_t m = word.length; m >= 1; --m) {
-      Wide sum = power(m) * value[m], product = Wide{} + 1.0;
+      Wide sum = power(m) * value[m], product = fill(1.0);
       for (int64_t j = 1; j <= terms(m); ++j) {
         product *= factor(row, m - j + 1);
         sum += lift.coefficients[j - 1] * product * (power(m - j) * value[m - j]);
@@ -55,16 +56,17 @@ void scan_lifted_word(const Scan<T>& scan, const Word& word, const Lift& lift, W
     const LiftedWord<T> lifted{scan, word, lift, q};
     lifted.read(scan.states, value);
     const T* row = scan.first_factors();
+    const int64_t row_stride = scan.factor_stride();
     for (int64_t i = 0; i < scan.steps.count; ++i) {
       if (scan.steps.counts(i)) {
         lifted.advance(row, value);
-        row += scan.factor_stride();
+        row += row_stride;
       }
       if (!scan.out) continue;
       T* out = scan.out + scan.steps.place(i) * scan.out_stride + q;
       for (int64_t m = 1; m <= word.length; ++m)
-        for (int64_t k = 0; word.level[m - 1] >= 0 && k < std::min(kWideLanes, scan.functionals - q); ++k)
-          out[word.level[m - 1] * scan.level_stride + k] = static_cast<T>(value[m][k]);
+        if (word.level[m - 1] >= 0)
+          store_wide_some(out + word.level[m - 1] * scan.level_stride, value[m], scan.functionals - q);
     }
     lifted.write(scan.states, value);
   }

@@ -4,6 +4,7 @@
 // T, so that sums over a million steps stay accurate. Functionals lie side by side, one per lane.
 #pragma once
 #include <algorithm>
+#include <type_traits>
 
 #include "words.h"
 
@@ -48,30 +49,6 @@ struct Scan {
   int64_t signed_out_stride() const { return steps.reverse ? -out_stride : out_stride; }
 };
 
-enum class Show { kEvery, kLast, kSome };  // which states of a word are levels
-
-inline Show shown(const Word& word) {
-  bool every = true, last = word.level[word.length - 1] >= 0;
-  for (int64_t m = 0; m < word.length; ++m) {
-    every = every && word.level[m] == word.level[0] + m && word.level[0] >= 0;
-    last = last && (m == word.length - 1 || word.level[m] < 0);
-  }
-  return every ? Show::kEvery : last ? Show::kLast : Show::kSome;
-}
-
-template <Show S, int M>
-inline bool is_shown(const Word& word, int m) {
-  return S == Show::kEvery || (S == Show::kLast && m == M - 1) || (S == Show::kSome && word.level[m] >= 0);
-}
-
-template <bool Whole, class T>
-inline void store_level(T* p, Vector<T> v, int64_t count) {
-  if (Whole)
-    store(p, v);
-  else
-    store_some(p, v, count);
-}
-
 template <class T>
 inline Vector<T> load_state(const double* state) {
   Vector<T> v;
@@ -84,121 +61,80 @@ inline void add_change(double* state, Vector<T> change) {
   for (int64_t i = 0; i < Vectors<T>::lanes; ++i) state[i] += change[i];
 }
 
-// U vectors of functionals from column q on, through a word of M vectors. Without `Whole` the last lanes are padding.
-template <class T, int M, Show S, int U, bool Whole>
-void scan_word(const Scan<T>& scan, const Word& word, int64_t q) {
-  constexpr int64_t lanes = Vectors<T>::lanes;
-  const int64_t width = scan.group_width;
-  Vector<T> base[M][U], change[M][U], value[M][U], bias[M][U];
-  int64_t column[M], place[M];
-  for (int m = 0; m < M; ++m) {
-    column[m] = word.component[m] * width + q;
-    place[m] = word.level[m] * scan.level_stride + q;
-    for (int u = 0; u < U; ++u) {
-      base[m][u] = value[m][u] = load_state<T>(scan.states + (word.first + m) * width + q + u * lanes);
-      change[m][u] = Vector<T>{};
-      bias[m][u] = load(scan.bias + column[m] + u * lanes);
-    }
+// Calls run(M) with the length of a word as a constant, so that its states stay in registers; 0 for a long one.
+template <int M = 1, class Run>
+inline void with_length(int64_t length, const Run& run) {
+  if constexpr (M > 10)
+    run(std::integral_constant<int, 0>());
+  else if (length == M)
+    run(std::integral_constant<int, M>());
+  else
+    with_length<M + 1>(length, run);
+}
+
+// U vectors of functionals from column q on, through a word of M vectors, or of any length and in `memory` if M is 0.
+// Without `Whole` the last lanes are padding.
+template <class T, int M, int U, bool Whole>
+void scan_word(const Scan<T>& scan, const Word& word, int64_t q, Vector<T>* memory) {
+  constexpr int64_t lanes = Vectors<T>::lanes, known = std::max(M, 1);
+  const int64_t width = scan.group_width, length = M > 0 ? M : word.length;
+  Vector<T> local[3 * U * known], biases[U * known];
+  Vector<T>*base = M > 0 ? local : memory, *change = base + U * length, *value = change + U * length;
+  int64_t columns[known], places[known];
+  const auto column = [&](int64_t m) { return M > 0 ? columns[m] : word.component[m] * width + q; };
+  const auto place = [&](int64_t m) { return M > 0 ? places[m] : word.level[m] * scan.level_stride; };
+  const auto bias = [&](int64_t k) { return M > 0 ? biases[k] : load(scan.bias + column(k)); };
+
+  for (int64_t m = 0; m < M; ++m) {
+    columns[m] = word.component[m] * width + q;
+    places[m] = word.level[m] * scan.level_stride;
+    for (int u = 0; u < U; ++u) biases[m * U + u] = load(scan.bias + columns[m] + u * lanes);
   }
+  for (int64_t m = 0; m < length; ++m)
+    for (int u = 0; u < U; ++u) {
+      base[m * U + u] = value[m * U + u] = load_state<T>(scan.states + (word.first + m) * width + q + u * lanes);
+      change[m * U + u] = Vector<T>{};
+    }
   const T* row = scan.first_factors();
-  T* out = scan.out ? scan.first_out() : nullptr;
+  T* out = scan.out ? scan.first_out() + q : nullptr;
   const int64_t row_stride = scan.factor_stride(), out_stride = scan.signed_out_stride();
   for (int64_t i = 0; i < scan.steps.count; ++i) {
     if (scan.steps.counts(i)) {
-      for (int m = M - 1; m >= 0; --m)
+      for (int64_t m = length - 1; m >= 0; --m)
         for (int u = 0; u < U; ++u) {
-          const Vector<T> factor = load(row + column[m] + u * lanes) + bias[m][u];
-          change[m][u] += m > 0 ? factor * value[m > 0 ? m - 1 : 0][u] : factor;
+          const int64_t k = m * U + u;
+          const Vector<T> factor = load(row + column(m) + u * lanes) + bias(k);
+          change[k] += m > 0 ? factor * value[k - U] : factor;
+          value[k] = base[k] + change[k];
         }
-      for (int m = 0; m < M; ++m)
-        for (int u = 0; u < U; ++u) value[m][u] = base[m][u] + change[m][u];
       row += row_stride;
     }
     if (out) {
-      for (int m = 0; m < M; ++m)
-        if (is_shown<S, M>(word, m))
-          for (int u = 0; u < U; ++u)
-            store_level<Whole>(out + place[m] + u * lanes, value[m][u], scan.functionals - q);
+      for (int64_t m = 0; m < length; ++m)
+        for (int u = 0; place(m) >= 0 && u < U; ++u) {
+          T* target = out + place(m) + u * lanes;
+          Whole ? store(target, value[m * U + u]) : store_some(target, value[m * U + u], scan.functionals - q);
+        }
       out += out_stride;
     }
   }
-  for (int m = 0; m < M; ++m)
-    for (int u = 0; u < U; ++u) add_change<T>(scan.states + (word.first + m) * width + q + u * lanes, change[m][u]);
+  for (int64_t m = 0; m < length; ++m)
+    for (int u = 0; u < U; ++u)
+      add_change<T>(scan.states + (word.first + m) * width + q + u * lanes, change[m * U + u]);
 }
 
-// The same for a word of any length, with `memory` for three vectors per letter.
-template <class T>
-void scan_long_word(const Scan<T>& scan, const Word& word, int64_t q, Vector<T>* memory) {
-  constexpr int64_t lanes = Vectors<T>::lanes;
-  const int64_t width = scan.group_width, length = word.length;
-  Vector<T>*base = memory, *change = base + length, *value = change + length;
-  for (int64_t m = 0; m < length; ++m) {
-    base[m] = value[m] = load_state<T>(scan.states + (word.first + m) * width + q);
-    change[m] = Vector<T>{};
-  }
-  const T* row = scan.first_factors();
-  T* out = scan.out ? scan.first_out() : nullptr;
-  for (int64_t i = 0; i < scan.steps.count; ++i) {
-    if (scan.steps.counts(i)) {
-      for (int64_t m = length - 1; m >= 0; --m) {
-        const int64_t column = word.component[m] * width + q;
-        const Vector<T> factor = load(row + column) + load(scan.bias + column);
-        change[m] += m > 0 ? factor * value[m - 1] : factor;
-        value[m] = base[m] + change[m];
-      }
-      row += scan.factor_stride();
-    }
-    if (out) {
-      for (int64_t m = 0; m < length; ++m)
-        if (word.level[m] >= 0) {
-          T* place = out + word.level[m] * scan.level_stride + q;
-          store_some(place, value[m], std::min(lanes, scan.functionals - q));
-        }
-      out += scan.signed_out_stride();
-    }
-  }
-  for (int64_t m = 0; m < length; ++m) add_change<T>(scan.states + (word.first + m) * width + q, change[m]);
-}
-
-// Few vectors have few sums to wait for, so several columns go side by side.
-constexpr int columns_at_once(int length) { return length <= 2 ? 4 : length <= 4 ? 2 : 1; }
-
-template <class T, int M, Show S>
-void scan_columns(const Scan<T>& scan, const Word& word) {
-  constexpr int64_t lanes = Vectors<T>::lanes;
-  constexpr int U = columns_at_once(M);
-  int64_t q = 0;
-  for (; q + U * lanes <= scan.functionals; q += U * lanes) scan_word<T, M, S, U, true>(scan, word, q);
-  for (; q + lanes <= scan.functionals; q += lanes) scan_word<T, M, S, 1, true>(scan, word, q);
-  if (q < scan.functionals) scan_word<T, M, S, 1, false>(scan, word, q);
-}
-
-template <class T, int M>
-void scan_shown(const Scan<T>& scan, const Word& word) {
-  switch (shown(word)) {
-    case Show::kEvery: return scan_columns<T, M, Show::kEvery>(scan, word);
-    case Show::kLast: return scan_columns<T, M, Show::kLast>(scan, word);
-    case Show::kSome: return scan_columns<T, M, Show::kSome>(scan, word);
-  }
-}
-
-// Runs one word through a block; `memory` has room for three vectors per letter.
+// Runs one word through a block; `memory` has room for three vectors per letter. Short words have few sums to wait for,
+// so several columns go side by side.
 template <class T>
 void scan_any_word(const Scan<T>& scan, const Word& word, Vector<T>* memory) {
-  switch (word.length) {
-    case 1: return scan_shown<T, 1>(scan, word);
-    case 2: return scan_shown<T, 2>(scan, word);
-    case 3: return scan_shown<T, 3>(scan, word);
-    case 4: return scan_shown<T, 4>(scan, word);
-    case 5: return scan_shown<T, 5>(scan, word);
-    case 6: return scan_shown<T, 6>(scan, word);
-    case 7: return scan_shown<T, 7>(scan, word);
-    case 8: return scan_shown<T, 8>(scan, word);
-    case 9: return scan_shown<T, 9>(scan, word);
-    case 10: return scan_shown<T, 10>(scan, word);
-    default:
-      for (int64_t q = 0; q < scan.functionals; q += Vectors<T>::lanes) scan_long_word(scan, word, q, memory);
-  }
+  with_length(word.length, [&](auto length) {
+    constexpr int64_t lanes = Vectors<T>::lanes;
+    constexpr int M = length, U = M == 0 || M > 4 ? 1 : M > 2 ? 2 : 4;
+    int64_t q = 0;
+    for (; q + U * lanes <= scan.functionals; q += U * lanes) scan_word<T, M, U, true>(scan, word, q, memory);
+    for (; q + lanes <= scan.functionals; q += lanes) scan_word<T, M, 1, true>(scan, word, q, memory);
+    if (q < scan.functionals) scan_word<T, M, 1, false>(scan, word, q, memory);
+  });
 }
 
 // What the adjoint of a scan needs besides: `states` are those before the block.
@@ -269,26 +205,11 @@ void retrace_word(const Retrace<T>& back, const Word& word, int64_t q) {
 }
 
 // Padding, too: the products that follow read it.
-template <class T, int M>
-void retrace_columns(const Retrace<T>& back, const Word& word) {
-  for (int64_t q = 0; q < back.scan.group_width; q += Vectors<T>::lanes) retrace_word<T, M>(back, word, q);
-}
-
 template <class T>
 void retrace_any_word(const Retrace<T>& back, const Word& word) {
-  switch (word.length) {
-    case 1: return retrace_columns<T, 1>(back, word);
-    case 2: return retrace_columns<T, 2>(back, word);
-    case 3: return retrace_columns<T, 3>(back, word);
-    case 4: return retrace_columns<T, 4>(back, word);
-    case 5: return retrace_columns<T, 5>(back, word);
-    case 6: return retrace_columns<T, 6>(back, word);
-    case 7: return retrace_columns<T, 7>(back, word);
-    case 8: return retrace_columns<T, 8>(back, word);
-    case 9: return retrace_columns<T, 9>(back, word);
-    case 10: return retrace_columns<T, 10>(back, word);
-    default: return retrace_columns<T, 0>(back, word);
-  }
+  with_length(word.length, [&](auto length) {
+    for (int64_t q = 0; q < back.scan.group_width; q += Vectors<T>::lanes) retrace_word<T, length>(back, word, q);
+  });
 }
 
 }  // namespace

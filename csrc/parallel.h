@@ -3,20 +3,18 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <cstdlib>
+#include <memory>
 #include <new>
+#include <vector>
 #ifdef _OPENMP
 #include <omp.h>
 #endif
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
-#define SEQ2TENS_REDZONES
+#define SEQ2TENS_ADDRESS_SANITIZER
 #endif
 #elif defined(__SANITIZE_ADDRESS__)
-#define SEQ2TENS_REDZONES
-#endif
-#ifdef SEQ2TENS_REDZONES
-#include <sanitizer/asan_interface.h>
+#define SEQ2TENS_ADDRESS_SANITIZER
 #endif
 
 #include "simd.h"
@@ -31,106 +29,60 @@ namespace SEQ2TENS_ISA {
 // The amount of work from which a task is worth a thread. Checks make it small, so that tiny calls have many tasks.
 constexpr int64_t worth_a_task(int64_t amount) { return 1 + (amount - 1) / SEQ2TENS_TASK_DIVISOR; }
 
-// Pieces of one allocation look like one to the address sanitizer unless it is told what lies between them.
-#ifdef SEQ2TENS_REDZONES
-constexpr int64_t kRedzone = 64;
-inline void forbid(char* memory, int64_t bytes) { ASAN_POISON_MEMORY_REGION(memory, bytes); }
-inline void permit(char* memory, int64_t bytes) { ASAN_UNPOISON_MEMORY_REGION(memory, bytes); }
+// Memory that is taken again looks like memory in use to the address sanitizer, which is to see every end of it.
+#ifdef SEQ2TENS_ADDRESS_SANITIZER
+constexpr bool kRecycle = false;
 #else
-constexpr int64_t kRedzone = 0;
-inline void forbid(char*, int64_t) {}
-inline void permit(char*, int64_t) {}
+constexpr bool kRecycle = true;
 #endif
 
 // Scratch memory of a thread: pieces that begin at cache lines, taken one after the other and given back in the
-// opposite order. Chunks stay for the next call, joined into one.
+// opposite order. They stay for the next call, unless all together are very large.
 class Scratch {
  public:
   static Scratch& of_thread() {
     static thread_local Scratch scratch;
     return scratch;
   }
-  Scratch() = default;
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() { free_from(first_); }
+  void* take(int64_t bytes) {
+    if (used_ == pieces_.size()) pieces_.emplace_back();
+    Piece& piece = pieces_[used_++];
+    if (piece.size < bytes || !piece.memory) {
+      piece.memory.reset();  // before the new one is there
+      piece.size = 0;
+      piece.memory.reset(::operator new(static_cast<size_t>(bytes), kCacheLine));
+      piece.size = bytes;
+    }
+    return piece.memory.get();
+  }
+  size_t used() const { return used_; }
+  void give_back_from(size_t first) {
+    used_ = first;
+    if (!kRecycle) pieces_.resize(first);
+    int64_t total = 0;
+    for (size_t i = 0; first == 0 && i < pieces_.size(); ++i) total += pieces_[i].size;
+    if (total > kLargestKept) pieces_.clear();
+  }
 
  private:
-  friend class Frame;
-  struct alignas(64) Chunk {
-    Chunk* next;
-    int64_t size;
-  };
-  static constexpr int64_t kSmallest = 1 << 16;
+  static constexpr std::align_val_t kCacheLine{64};
   static constexpr int64_t kLargestKept = int64_t{1} << 27;
-
-  void* take(int64_t bytes) {
-    const int64_t size = round_up(bytes + kRedzone, 64);
-    if (!chunk_ || used_ + size > chunk_->size) advance(size);
-    char* memory = reinterpret_cast<char*>(chunk_ + 1) + used_;
-    permit(memory, bytes);
-    forbid(memory + bytes, size - bytes);
-    used_ += size;
-    return memory;
-  }
-
-  // To the next chunk, or a new one if that is too small.
-  void advance(int64_t bytes) {
-    Chunk*& next = chunk_ ? chunk_->next : first_;
-    if (next && next->size < bytes) {
-      free_from(next);
-      next = nullptr;
-    }
-    if (!next) next = allocate(std::max({bytes, kSmallest, wanted_}));
-    chunk_ = next;
-    used_ = 0;
-  }
-
-  static Chunk* allocate(int64_t size) {
-    void* memory = std::aligned_alloc(64, static_cast<size_t>(size) + sizeof(Chunk));
-    if (!memory) throw std::bad_alloc();
-    return new (memory) Chunk{nullptr, size};
-  }
-
-  static void free_from(Chunk* chunk) {
-    while (chunk) {
-      Chunk* next = chunk->next;
-      std::free(chunk);
-      chunk = next;
-    }
-  }
-
-  void give_back(Chunk* chunk, int64_t used) {
-    chunk_ = chunk;
-    used_ = used;
-    if (chunk) forbid(reinterpret_cast<char*>(chunk + 1) + used, chunk->size - used);
-    if (!chunk || (chunk == first_ && used == 0)) tidy();
-  }
-
-  // Nothing is in use: the next call gets one chunk as large as all of these, unless that is very large.
-  void tidy() {
-    int64_t total = 0;
-    for (Chunk* chunk = first_; chunk; chunk = chunk->next) total += chunk->size;
-    wanted_ = total > kLargestKept ? 0 : total;
-    if (first_ && (first_->next || total > kLargestKept)) {
-      free_from(first_);
-      first_ = nullptr;
-    }
-    chunk_ = nullptr;
-    used_ = 0;
-  }
-
-  Chunk* first_ = nullptr;
-  Chunk* chunk_ = nullptr;  // the one in use, NULL if none is
-  int64_t used_ = 0;        // bytes of it
-  int64_t wanted_ = 0;
+  struct Free {
+    void operator()(void* memory) const { ::operator delete(memory, kCacheLine); }
+  };
+  struct Piece {
+    std::unique_ptr<void, Free> memory;
+    int64_t size = 0;
+  };
+  std::vector<Piece> pieces_;
+  size_t used_ = 0;
 };
 
 // What is taken from a frame is given back when it ends.
 class Frame {
  public:
-  Frame() : scratch_(Scratch::of_thread()), chunk_(scratch_.chunk_), used_(scratch_.used_) {}
-  ~Frame() { scratch_.give_back(chunk_, used_); }
+  Frame() : scratch_(Scratch::of_thread()), first_(scratch_.used()) {}
+  ~Frame() { scratch_.give_back_from(first_); }
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
 
@@ -147,8 +99,7 @@ class Frame {
 
  private:
   Scratch& scratch_;
-  Scratch::Chunk* chunk_;
-  int64_t used_;
+  size_t first_;
 };
 
 // Calls run(task) for every task. Which thread runs a task must not change what it computes. A region may get

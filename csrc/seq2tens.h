@@ -129,7 +129,7 @@ typedef struct seq2tens_convolution_gradients {
 /* All words inside the words of a set of chains, which say how values of two parts of a sequence become one: that of a
    word is the one on the left part, plus the one on the right part, plus products for all cuts of the word in two.
    Word 0 is the empty one, whose value is 1; the words of the chains' states come next. */
-typedef struct seq2tens_factors {
+typedef struct seq2tens_subwords {
   int64_t words;            /* without the empty one */
   int64_t states;
   int64_t levels;
@@ -143,7 +143,7 @@ typedef struct seq2tens_factors {
   const int64_t* cut_from;  /* [words + 2] where the cuts of each word begin */
   const int64_t* cut_left;  /* [cuts] the left part of a cut word */
   const int64_t* cut_right; /* [cuts] and the right one */
-} seq2tens_factors;
+} seq2tens_subwords;
 
 /* The levels of all windows of `window` steps that begin at steps 0, stride, … and lie within their sequence. */
 typedef struct seq2tens_windows {
@@ -152,7 +152,7 @@ typedef struct seq2tens_windows {
   int64_t batch, length, features, components, width;
   int64_t window, stride;
   int64_t lift_order;
-  const seq2tens_factors* factors;
+  const seq2tens_subwords* subwords;
   const void* x;              /* [batch, length, features] */
   const void* weight;         /* [components, features, width] */
   const void* bias;           /* [components, width] or NULL */
@@ -168,7 +168,7 @@ typedef struct seq2tens_intervals {
   int64_t threads;
   int64_t count, width;
   int64_t nothing;          /* the row of `stretches` that stands for no steps */
-  const seq2tens_factors* factors;
+  const seq2tens_subwords* subwords;
   const void* ends;         /* [rows, states, width] */
   const void* stretches;    /* [rows, words, width] */
   const void* beginnings;   /* [rows, words, width] */
@@ -214,8 +214,6 @@ typedef struct seq2tens_full_map {
   int64_t increments;         /* whether steps are the differences of neighbouring points */
   int64_t sequences;          /* whether to write the result after every step */
   int64_t lanes;              /* sequences that advance side by side: 1, or 8 unless `sequences` */
-  int64_t products;           /* whether a block's part of the top level is summed in T; only with 1 lane, not
-                                 with `sequences` */
   int64_t block;              /* steps between two kept states */
   const void* x;              /* [batch, points, dim] */
   const double* coefficients; /* [lift_order] */

@@ -1,6 +1,7 @@
 // Vectors of lanes, by the compiler's vector extension: as wide as the instruction set's registers.
 #pragma once
 #include <cstdint>
+#include <utility>
 
 #ifndef SEQ2TENS_ISA
 #define SEQ2TENS_ISA generic
@@ -69,7 +70,7 @@ inline Vector<T> load_some(const T* p, int64_t count) {
 
 template <class T>
 inline Vector<T> fill(T value) {
-  return Vector<T>{} + value;
+  return value - Vector<T>{};  // with + the compiler would have to add: -0 + 0 is 0
 }
 
 // Vectors of doubles from numbers of any precision, and back.
@@ -82,11 +83,42 @@ inline Wide load_wide(const float* p) {
 inline void store_wide(float* p, Wide v) {
   *reinterpret_cast<Vectors<float>::PackedHalf*>(p) = __builtin_convertvector(v, Vectors<float>::Half);
 }
+// The first `count` lanes, or all if there are not so many.
 template <class T>
 inline Wide load_wide_some(const T* p, int64_t count) {
+  if (count >= kWideLanes) return load_wide(p);
   Wide v = {};
   for (int64_t i = 0; i < count; ++i) v[i] = p[i];
   return v;
+}
+template <class T>
+inline void store_wide_some(T* p, Wide v, int64_t count) {
+  if (count >= kWideLanes) return store_wide(p, v);
+  for (int64_t i = 0; i < count; ++i) p[i] = static_cast<T>(v[i]);
+}
+
+// Exchanges lanes between two vectors, S of every 2 S.
+template <int64_t S, int64_t... K>
+inline void exchange(Wide& a, Wide& b, std::integer_sequence<int64_t, K...>) {
+#if defined(__clang__)
+  const Wide low = __builtin_shufflevector(a, b, (K & S ? kWideLanes + K - S : K)...);
+  b = __builtin_shufflevector(a, b, (K & S ? kWideLanes + K : K + S)...);
+#else
+  typedef int64_t Places __attribute__((vector_size(kVectorBytes)));
+  const Wide low = __builtin_shuffle(a, b, Places{(K & S ? kWideLanes + K - S : K)...});
+  b = __builtin_shuffle(a, b, Places{(K & S ? kWideLanes + K : K + S)...});
+#endif
+  a = low;
+}
+
+// Of as many vectors as a vector has lanes.
+template <int64_t S = 1>
+inline void transpose(Wide* square) {
+  if constexpr (S < kWideLanes) {
+    for (int64_t i = 0; i < kWideLanes; ++i)
+      if (!(i & S)) exchange<S>(square[i], square[i + S], std::make_integer_sequence<int64_t, kWideLanes>());
+    transpose<2 * S>(square);
+  }
 }
 
 template <class T>

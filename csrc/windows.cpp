@@ -3,7 +3,7 @@
 // the steps that it has seen; the other goes through the next block and joins both to the window that ends there.
 //
 // Scans are in doubles whatever T is. The value of word w is h[w · width : (w + 1) · width], of the empty word 1.
-#include "factors.h"
+#include "subwords.h"
 #include "gemm.h"
 
 namespace seq2tens {
@@ -26,7 +26,7 @@ struct End {
 template <class T>
 struct Windows {
   const seq2tens_windows& call;
-  const seq2tens_factors& factors;
+  const seq2tens_subwords& subwords;
   int64_t width;         // padded to whole vectors
   int64_t columns;       // inner products of a step
   int64_t starts;        // steps that a window may begin at
@@ -37,15 +37,15 @@ struct Windows {
 
   Windows(const seq2tens_windows& call, Frame& frame)
       : call(call),
-        factors(*call.factors),
+        subwords(*call.subwords),
         width(round_up(call.width, kWideLanes)),
         columns(call.components * width),
         starts(call.length - call.window + 1),
         blocks((starts + call.window - 1) / call.window),
         rows((starts + call.stride - 1) / call.stride),
         weight(pack_weight(frame)),
-        left(make_end(factors.first, factors.rest, frame)),
-        right(make_end(factors.last, factors.parent, frame)) {}
+        left(make_end(subwords.first, subwords.rest, frame)),
+        right(make_end(subwords.last, subwords.parent, frame)) {}
 
  private:
   const T* pack_weight(Frame& frame) const {
@@ -60,9 +60,9 @@ struct Windows {
     return packed;
   }
   End make_end(const int64_t* letter, const int64_t* shorter, Frame& frame) const {
-    Link* links = frame.take<Link>(factors.words);
-    for (int64_t i = 0; i < factors.words; ++i) {
-      const int64_t word = factors.order[i];
+    Link* links = frame.take<Link>(subwords.words);
+    for (int64_t i = 0; i < subwords.words; ++i) {
+      const int64_t word = subwords.order[i];
       links[i] = {word * width, letter[word] * width, shorter[word] * width};
     }
     return {letter, shorter, links};
@@ -74,7 +74,7 @@ template <class T>
 struct Scanner {
   const Windows<T>& windows;
   const seq2tens_windows& call;
-  const seq2tens_factors& factors;
+  const seq2tens_subwords& subwords;
   const int64_t width, end_size;
   Frame frame;
   T* rows;      // [kRows, features + 1] steps, and 1 for the bias; all 0 where a step does not count
@@ -85,13 +85,13 @@ struct Scanner {
   explicit Scanner(const Windows<T>& windows)
       : windows(windows),
         call(windows.call),
-        factors(windows.factors),
+        subwords(windows.subwords),
         width(windows.width),
-        end_size(factors.states * width),
+        end_size(subwords.states * width),
         rows(frame.take<T>(kRows * (call.features + 1))),
         products(frame.take<T>(call.window * windows.columns)),
         ends(frame.take<T>(std::min(call.window, windows.starts) * end_size)),
-        h(frame.take<double>((factors.words + 1) * width)) {}
+        h(frame.take<double>((subwords.words + 1) * width)) {}
 
   // Inner products of `count` steps from one on, which is a row of x.
   void multiply_steps(int64_t step, int64_t count) {
@@ -118,7 +118,7 @@ struct Scanner {
   // Through the next block: windows that begin `place` steps after the beginning of their sequence, and later.
   void scan_forwards(int64_t place, int64_t starts, T* out) {
     clear();
-    const int64_t size = factors.levels * call.width;
+    const int64_t size = subwords.levels * call.width;
     for (int64_t t = 0; t < starts; ++t) {
       if ((place + t) % call.stride == 0) write_window(t, out + (place + t) / call.stride * size);
       if (t + 1 < starts) extend(windows.right, products + t * windows.columns);
@@ -141,7 +141,7 @@ struct Scanner {
 
   void clear() {
     std::fill(h, h + width, 1.0);
-    std::fill(h + width, h + (factors.words + 1) * width, 0.0);
+    std::fill(h + width, h + (subwords.words + 1) * width, 0.0);
   }
 
   void extend(const End& end, const T* a) {
@@ -149,7 +149,7 @@ struct Scanner {
   }
 
   void extend_plain(const End& end, const T* a) {
-    for (int64_t i = 0; i < factors.words; ++i) {
+    for (int64_t i = 0; i < subwords.words; ++i) {
       const Link link = end.links[i];
       double* value = h + link.word;
       for (int64_t q = 0; q < width; q += kWideLanes)
@@ -159,8 +159,8 @@ struct Scanner {
 
   // A step may meet several letters.
   void extend_lifted(const End& end, const T* a) {
-    for (int64_t i = 0; i < factors.words; ++i) {
-      const int64_t word = factors.order[i], terms = std::min(call.lift_order, factors.length[word]);
+    for (int64_t i = 0; i < subwords.words; ++i) {
+      const int64_t word = subwords.order[i], terms = std::min(call.lift_order, subwords.length[word]);
       for (int64_t q = 0; q < width; q += kWideLanes) {
         Wide value = load(h + word * width + q), product = fill(1.0);
         int64_t node = word;
@@ -176,15 +176,12 @@ struct Scanner {
 
   void write_window(int64_t t, T* out) const {
     const T* end = ends + t * end_size;
-    for (int64_t level = 0; level < factors.levels; ++level, out += call.width)
+    for (int64_t level = 0; level < subwords.levels; ++level, out += call.width)
       for (int64_t q = 0; q < width; q += kWideLanes) {
         const Wide value = join_word<Wide>(
-            factors, factors.output[level], [&](int64_t word) { return load_wide(end + (word - 1) * width + q); },
+            subwords, subwords.output[level], [&](int64_t word) { return load_wide(end + (word - 1) * width + q); },
             [&](int64_t word) { return load(h + word * width + q); });
-        if (q + kWideLanes <= call.width)
-          store_wide(out + q, value);
-        else
-          for (int64_t k = q; k < call.width; ++k) out[k] = static_cast<T>(value[k - q]);
+        store_wide_some(out + q, value, call.width - q);
       }
   }
 };
@@ -195,7 +192,7 @@ template <class T>
 void run_blocks(const Windows<T>& windows, Range range) {
   Scanner<T> scanner(windows);
   const seq2tens_windows& call = windows.call;
-  const int64_t out_size = windows.rows * windows.factors.levels * call.width;
+  const int64_t out_size = windows.rows * windows.subwords.levels * call.width;
   for (int64_t block = range.begin; block < range.end; ++block) {
     const int64_t sequence = block / windows.blocks, begin = block % windows.blocks * call.window;
     const int64_t step = sequence * call.length + begin, starts = std::min(call.window, windows.starts - begin);

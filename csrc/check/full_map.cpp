@@ -18,7 +18,6 @@ class FullMap : public Problem {
     while (work() > budget && (dim_ > 1 || order_ > 1 || points_ > increments_)) shrink();
     sequences_ = random.chance(0.3);
     lanes_ = !sequences_ && random.chance(0.5) ? 8 : 1;
-    products_ = !sequences_ && lanes_ == 1 && random.chance(0.5);
     block_ = random.small(1, 80);
     x_ = Input::normal(random, batch_ * points_ * dim_, is_double, 0.5);
     coefficients_ = Input::normal(random, random.small(1, 13), true);
@@ -31,7 +30,7 @@ class FullMap : public Problem {
   std::string describe() const override {
     return Description()("is_double", is_double)("threads", threads)("batch", batch_)("points", points_)("dim", dim_)(
         "order", order_)("lift_order", coefficients_.count())("increments", increments_)("sequences", sequences_)(
-        "lanes", lanes_)("products", products_)("block", block_)("gradients", bool(dout_))(
+        "lanes", lanes_)("block", block_)("gradients", bool(dout_))(
         "dcoefficients", wants_coefficients_)
         .text();
   }
@@ -64,7 +63,7 @@ class FullMap : public Problem {
   int64_t blocks() const { return (steps() + block_ - 1) / block_; }
 
   int64_t batch_, points_, dim_, order_, lanes_, block_;
-  bool increments_, sequences_, products_, wants_coefficients_, wants_kept_;
+  bool increments_, sequences_, wants_coefficients_, wants_kept_;
   Input x_, coefficients_, dout_;
 };
 
@@ -120,7 +119,7 @@ Outcome FullMap::run() {
   results["out"] = room((sequences_ ? batch_ * steps() : batch_) * coordinates(order_));
   const auto kept = room(groups() * blocks() * coordinates(order_ - 1) * lanes_, true);
   const seq2tens_full_map call = {is_double, threads, batch_, points_, dim_, order_, coefficients_.count(),
-                                  increments_, sequences_, lanes_, products_, block_, x_.data(),
+                                  increments_, sequences_, lanes_, block_, x_.data(),
                                   coefficients_.doubles(), results["out"]->data(),
                                   wants_kept_ ? static_cast<double*>(kept->data()) : nullptr};
   require(seq2tens_full_map_forward(&call));

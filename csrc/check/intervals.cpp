@@ -1,5 +1,5 @@
 // Intervals from rows of tables.
-#include "factors.h"
+#include "subwords.h"
 
 namespace check {
 namespace {
@@ -13,21 +13,21 @@ struct Table {
 
 class Intervals : public Problem {
  public:
-  explicit Intervals(Random& random) : Problem(random), forest_(Factors::random_forest(random)), factors_(forest_) {
+  explicit Intervals(Random& random) : Problem(random), forest_(Subwords::random_forest(random)), subwords_(forest_) {
     count_ = random.small(0, 70);
     width_ = random.small(1, 300);
     const double budget = random.budget(1e5);
-    while (double(count_ + 10) * double(width_ * factors_.words()) * 10 > budget && count_ + width_ > 2)
+    while (double(count_ + 10) * double(width_ * subwords_.words()) * 10 > budget && count_ + width_ > 2)
       (width_ > 1 ? width_ : count_) /= 2;
     ends_ = table(random.integer(1, 5), forest_.states(), false);
-    stretches_ = table(random.integer(1, 5), factors_.words(), true);
-    beginnings_ = table(random.integer(1, 5), factors_.words(), false);
+    stretches_ = table(random.integer(1, 5), subwords_.words(), true);
+    beginnings_ = table(random.integer(1, 5), subwords_.words(), false);
     for (int64_t i = 0; i < count_; ++i) right_.push_back(random.integer(0, stretches_.rows - 1));
   }
 
   std::string describe() const override {
     return Description()("is_double", is_double)("threads", threads)("count", count_)("width", width_)(
-        "states", forest_.states())("levels", forest_.levels())("words", factors_.words())("ends", ends_.rows)(
+        "states", forest_.states())("levels", forest_.levels())("words", subwords_.words())("ends", ends_.rows)(
         "stretches", stretches_.rows)("beginnings", beginnings_.rows)
         .text();
   }
@@ -52,7 +52,7 @@ class Intervals : public Problem {
   std::vector<Number> append(const std::vector<Number>& before, const Table& table, int64_t row, int64_t k) const;
 
   Forest forest_;
-  Factors factors_;
+  Subwords subwords_;
   int64_t count_, width_;
   Table ends_, stretches_, beginnings_;
   std::vector<int64_t> right_;  // of the stretches
@@ -63,11 +63,11 @@ std::vector<Number> Intervals::append(const std::vector<Number>& before, const T
                                       int64_t k) const {
   std::vector<Number> after{Number(1)};
   for (int64_t s = 1; s <= forest_.states(); ++s) {
-    const Word& word = factors_.word(s);
+    const Word& word = subwords_.word(s);
     Sum sum;
     for (size_t cut = 0; cut <= word.size(); ++cut)
-      sum.add(before[factors_.number(Word(word.begin(), word.begin() + cut))],
-              value(table, row, factors_.number(Word(word.begin() + cut, word.end())), k));
+      sum.add(before[subwords_.number(Word(word.begin(), word.begin() + cut))],
+              value(table, row, subwords_.number(Word(word.begin() + cut, word.end())), k));
     after.push_back(sum.close());
   }
   return after;
@@ -97,7 +97,7 @@ Outcome Intervals::run() {
   call.count = count_;
   call.width = width_;
   call.nothing = stretches_.rows - 1;
-  call.factors = factors_.data();
+  call.subwords = subwords_.data();
   call.ends = ends_.values.data();
   call.stretches = stretches_.values.data();
   call.beginnings = beginnings_.values.data();

@@ -1,14 +1,14 @@
 // All windows of a sequence.
 #include <algorithm>
 
-#include "factors.h"
+#include "subwords.h"
 
 namespace check {
 namespace {
 
 class Windows : public Problem {
  public:
-  explicit Windows(Random& random) : Problem(random), forest_(Factors::random_forest(random)), factors_(forest_) {
+  explicit Windows(Random& random) : Problem(random), forest_(Subwords::random_forest(random)), subwords_(forest_) {
     batch_ = random.integer(0, 5);
     length_ = 1 + random.small(0, 69);
     features_ = random.small(1, 40);
@@ -29,7 +29,7 @@ class Windows : public Problem {
     return Description()("is_double", is_double)("threads", threads)("batch", batch_)("length", length_)(
         "features", features_)("width", width_)("window", window_)("stride", stride_)("states", forest_.states())(
         "levels", forest_.levels())("components", forest_.components)("longest", forest_.longest())(
-        "words", factors_.words())("lift_order", coefficients_.count())("bias", bool(bias_))("mask", bool(mask_))
+        "words", subwords_.words())("lift_order", coefficients_.count())("bias", bool(bias_))("mask", bool(mask_))
         .text();
   }
 
@@ -39,13 +39,13 @@ class Windows : public Problem {
  private:
   double work() const {
     return double(batch_ * length_) * double(width_) *
-           double(forest_.components * features_ + window_ / stride_ * forest_.states() + factors_.words());
+           double(forest_.components * features_ + window_ / stride_ * forest_.states() + subwords_.words());
   }
   int64_t windows() const { return (length_ - window_ + stride_) / stride_; }
   std::vector<Number> letters(int64_t row, int64_t k, const std::vector<Number>& x) const;
 
   Forest forest_;
-  Factors factors_;
+  Subwords subwords_;
   int64_t batch_, length_, features_, width_, window_, stride_;
   Input x_, weight_, bias_, coefficients_;
   Mask mask_;
@@ -100,7 +100,7 @@ Outcome Windows::run() {
   call.window = window_;
   call.stride = stride_;
   call.lift_order = coefficients_ ? coefficients_.count() : 1;
-  call.factors = factors_.data();
+  call.subwords = subwords_.data();
   call.x = x_.data();
   call.weight = weight_.data();
   call.bias = bias_.data();

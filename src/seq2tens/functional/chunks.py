@@ -16,8 +16,8 @@ from torch import Tensor
 from seq2tens import _checks as check
 from seq2tens import ops
 from seq2tens.functional.layer import Weights, check_functionals
-from seq2tens.ops.factors import join, make_factors
 from seq2tens.ops.ls2t.functionals import Functionals
+from seq2tens.ops.subwords import join, make_subwords
 
 
 class Transfer(NamedTuple):
@@ -41,7 +41,7 @@ class Transfer(NamedTuple):
         for s in range(states):
             matrix[s + 1, s + 1] = left[s]
             matrix[0, s + 1] = self.values[:, s]
-        for s, ancestor, word in make_factors(self.chains).splits:
+        for s, ancestor, word in make_subwords(self.chains).splits:
             if s < states:
                 matrix[ancestor + 1, s + 1] = left[ancestor] * self.values[:, word]
         return matrix.permute(2, 3, 0, 1)
@@ -98,7 +98,7 @@ def apply_transfer(
 
 
 def _run(functionals: Functionals, x: Tensor, mask: Tensor | None) -> Tensor:
-    every = functionals._replace(chains=make_factors(functionals.chains).chains)
+    every = functionals._replace(chains=make_subwords(functionals.chains).chains)
     _, values = every.run(x, mask, return_sequences=False)
     return values
 
@@ -107,7 +107,7 @@ def _empty_sum(functionals: Functionals, x: Tensor) -> Tensor:
     """Zeros, as a function of the tensors that they would come from, so that gradients find their way."""
     dtype = ops.accumulation_dtype(x, functionals.weight)
     values = torch.einsum("btd,cdn->bcn", x.to(dtype), functionals.weight.to(dtype))
-    return values[:, list(make_factors(functionals.chains).chains.component)]
+    return values[:, list(make_subwords(functionals.chains).chains.component)]
 
 
 def _fading(functionals: Functionals, x: Tensor, mask: Tensor | None) -> Tensor | None:

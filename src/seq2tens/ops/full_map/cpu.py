@@ -23,7 +23,7 @@ class Forward(native.Struct):
 
     name = "seq2tens_full_map"
     _fields_ = native.fields(
-        "is_double threads batch points dim order lift_order increments sequences lanes products block"
+        "is_double threads batch points dim order lift_order increments sequences lanes block"
     ) + native.arrays("x coefficients out kept")
 
 
@@ -38,7 +38,6 @@ class Plan(NamedTuple):
     """How one call is cut up. It depends on shapes only, so results do not depend on thread counts."""
 
     lanes: int  # sequences that advance side by side
-    products: bool  # or one at a time, a block's part of its top level summed in the input's precision
     out: tuple[int, ...]  # shape of the result
     kept: tuple[int, ...]  # and of the states before every block of steps
 
@@ -47,11 +46,10 @@ def _plan(shape: tuple[int, ...], order: int, sequences: bool, increments: bool)
     batch, points, dim = shape
     length, top = points - increments, dim**order
     lower = sum(dim**m for m in range(order))
-    large = top >= _LARGE
-    lanes = _LANES if batch >= _LANES // 2 and not large and not sequences else 1
+    lanes = _LANES if batch >= _LANES // 2 and top < _LARGE and not sequences else 1
     kept = (-(-batch // lanes), -(-length // _BLOCK), lower * lanes)
     out = (batch, length, lower + top) if sequences else (batch, lower + top)
-    return Plan(lanes, large and not sequences, out, kept)
+    return Plan(lanes, out, kept)
 
 
 _make_plan = lru_cache(maxsize=256)(_plan)
@@ -98,7 +96,7 @@ class _Call:
         self.tensors = x.contiguous(), coefficients.double().contiguous()
         self.struct = Forward(
             x.dtype == torch.float64, native.threads(), *x.shape, order, len(coefficients), increments,
-            sequences, plan.lanes, plan.products, _BLOCK, *map(native.address, self.tensors),
+            sequences, plan.lanes, _BLOCK, *map(native.address, self.tensors),
         )  # fmt: skip
 
 

@@ -7,10 +7,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from seq2tens.ops import dispatch
-from seq2tens.ops.factors import make_factors, mirrored
 from seq2tens.ops.intervals import cpu, reference
 from seq2tens.ops.intervals.parts import Parts, Rows, make_stretches
 from seq2tens.ops.ls2t.functionals import Functionals
+from seq2tens.ops.subwords import make_subwords, mirrored
 
 BLOCK = 32  # steps; an interval within one block is summed step by step
 
@@ -33,7 +33,7 @@ class Tables:
         chains = functionals.chains
         backwards = functionals._replace(chains=mirrored(chains), reverse=True)
         ends, _ = backwards.run(cut, cut_mask)
-        every = functionals._replace(chains=make_factors(chains).chains)
+        every = functionals._replace(chains=make_subwords(chains).chains)
         beginnings, whole = every.run(cut, cut_mask)
         stretches = make_stretches(whole.unflatten(0, (-1, self.blocks)), chains)
         self.parts = Parts(ends.flatten(0, 1), stretches, beginnings.flatten(0, 1))

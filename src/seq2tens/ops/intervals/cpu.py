@@ -9,8 +9,8 @@ from torch import Tensor
 
 from seq2tens.ops import native
 from seq2tens.ops.chains import Chains
-from seq2tens.ops.factor_arrays import FactorArrays, factor_arrays
 from seq2tens.ops.intervals.parts import Parts, Rows
+from seq2tens.ops.subwords import SubwordArrays, subword_arrays
 
 
 class Intervals(native.Struct):
@@ -19,7 +19,7 @@ class Intervals(native.Struct):
     name = "seq2tens_intervals"
     _fields_ = (
         *native.fields("is_double threads count width nothing"),
-        ("factors", ctypes.POINTER(FactorArrays)),
+        ("subwords", ctypes.POINTER(SubwordArrays)),
         *native.arrays("ends stretches beginnings end left right beginning out"),
     )
 
@@ -31,7 +31,7 @@ def look_up(parts: Parts, rows: Rows, chains: Chains) -> Tensor:
     out = torch.empty(count, len(chains.output), width, dtype=dtype)
     call = Intervals(
         dtype == torch.float64, native.threads(), count, width, len(parts.stretches) - 1,
-        ctypes.pointer(factor_arrays(chains)), *map(native.address, (*tables, *chosen, out)),
+        ctypes.pointer(subword_arrays(chains)), *map(native.address, (*tables, *chosen, out)),
     )  # fmt: skip
     native.run("join_intervals", call)
     return out

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from seq2tens.ops.chains import Chains
-from seq2tens.ops.factors import join
+from seq2tens.ops.subwords import join
 
 
 class Parts(NamedTuple):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from torch import Tensor
 
 from seq2tens.ops.chains import Chains
-from seq2tens.ops.factors import join
 from seq2tens.ops.intervals.parts import Parts, Rows
+from seq2tens.ops.subwords import join
 
 
 def look_up(parts: Parts, rows: Rows, chains: Chains) -> Tensor:

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from seq2tens.ops import accumulation_dtype, native
-from seq2tens.ops.factor_arrays import FactorArrays, factor_arrays
 from seq2tens.ops.ls2t.functionals import Functionals
+from seq2tens.ops.subwords import SubwordArrays, subword_arrays
 
 
 class Windows(native.Struct):
@@ -18,7 +18,7 @@ class Windows(native.Struct):
     name = "seq2tens_windows"
     _fields_ = (
         *native.fields("is_double threads batch length features components width window stride lift_order"),
-        ("factors", ctypes.POINTER(FactorArrays)),
+        ("subwords", ctypes.POINTER(SubwordArrays)),
         *native.arrays("x weight bias coefficients mask out"),
     )
 
@@ -35,7 +35,7 @@ def slide(functionals: Functionals, x: Tensor, mask: Tensor | None, window: int,
     out = torch.empty(batch, windows, len(functionals.chains.output), width, dtype=dtype)
     call = Windows(
         dtype == torch.float64, native.threads(), batch, length, features, components, width,
-        window, stride, 1 if lift is None else len(lift), ctypes.pointer(factor_arrays(functionals.chains)),
+        window, stride, 1 if lift is None else len(lift), ctypes.pointer(subword_arrays(functionals.chains)),
         *map(native.address, (x, weight, bias, lift, mask, out)),
     )  # fmt: skip
     native.run("slide_windows", call)

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from seq2tens.ops.factors import join, make_factors, mirrored
 from seq2tens.ops.ls2t.functionals import Functionals
+from seq2tens.ops.subwords import join, make_subwords, mirrored
 
 PIECE = 2**20  # numbers at a time, as many as stay in the caches
 
@@ -46,7 +46,7 @@ def _pieces(
     """
     batch, time, _ = x.shape
     starts = time - window + 1
-    words = len(make_factors(functionals.chains).chains.component)
+    words = len(make_subwords(functionals.chains).chains.component)
     steps = max(64, PIECE // max(1, batch * words * functionals.weight.shape[2]))
     group, piece = min(-(-starts // window), max(1, steps // window)), min(window, steps)
     for first in range(0, starts, group * window):
@@ -78,7 +78,7 @@ class _Pieces:
         self.here, self.following, self.piece = here, following, piece
         self.chains = chains = functionals.chains
         self.ends = functionals._replace(chains=mirrored(chains), reverse=True)
-        self.beginnings = functionals._replace(chains=make_factors(chains).chains)
+        self.beginnings = functionals._replace(chains=make_subwords(chains).chains)
 
     def windows(self, starts: int, again: bool) -> Iterator[tuple[int, Tensor]]:
         """The first step of each piece, and the levels of the windows that begin in it, `starts` in all."""

@@ -1,4 +1,4 @@
-#include "factors.h"
+#include "subwords.h"
 
 #include <algorithm>
 #include <set>
@@ -18,7 +18,7 @@ std::vector<Word> words_of(const Forest& forest) {
 
 }  // namespace
 
-Forest Factors::random_forest(Random& random) {
+Forest Subwords::random_forest(Random& random) {
   for (;;) {
     const Forest forest = Forest::random(random);
     const std::vector<Word> words = words_of(forest);
@@ -26,13 +26,13 @@ Forest Factors::random_forest(Random& random) {
   }
 }
 
-void Factors::add(const Word& word) {
+void Subwords::add(const Word& word) {
   if (numbers_.count(word)) return;
   numbers_[word] = static_cast<int64_t>(words_.size());
   words_.push_back(word);
 }
 
-Factors::Factors(const Forest& forest) {
+Subwords::Subwords(const Forest& forest) {
   add({});
   const std::vector<Word> given = words_of(forest);
   for (const Word& word : given) add(word);
@@ -56,7 +56,7 @@ Factors::Factors(const Forest& forest) {
   cut_from_.push_back(static_cast<int64_t>(cut_left_.size()));
   std::stable_sort(order_.begin(), order_.end(), [&](int64_t a, int64_t b) { return length_[a] > length_[b]; });
   for (int64_t state : forest.output) output_.push_back(state + 1);
-  factors_ = {static_cast<int64_t>(order_.size()), forest.states(), forest.levels(), order_.data(), length_.data(),
+  subwords_ = {static_cast<int64_t>(order_.size()), forest.states(), forest.levels(), order_.data(), length_.data(),
               first_.data(), rest_.data(), last_.data(), parent_.data(), output_.data(), cut_from_.data(),
               cut_left_.data(), cut_right_.data()};
 }

@@ -6,13 +6,13 @@ namespace check {
 
 using Word = std::vector<int64_t>;
 
-class Factors {
+class Subwords {
  public:
-  explicit Factors(const Forest& forest);  // whose states must have different words
-  Factors(const Factors&) = delete;
-  Factors& operator=(const Factors&) = delete;
-  const seq2tens_factors* data() const { return &factors_; }
-  int64_t words() const { return factors_.words; }
+  explicit Subwords(const Forest& forest);  // whose states must have different words
+  Subwords(const Subwords&) = delete;
+  Subwords& operator=(const Subwords&) = delete;
+  const seq2tens_subwords* data() const { return &subwords_; }
+  int64_t words() const { return subwords_.words; }
   const Word& word(int64_t number) const { return words_[number]; }
   int64_t number(const Word& word) const { return numbers_.at(word); }
 
@@ -24,7 +24,7 @@ class Factors {
   std::vector<Word> words_;  // the empty one first
   std::map<Word, int64_t> numbers_;
   std::vector<int64_t> order_, length_, first_, rest_, last_, parent_, output_, cut_from_, cut_left_, cut_right_;
-  seq2tens_factors factors_;
+  seq2tens_subwords subwords_;
 };
 
 }  // namespace check

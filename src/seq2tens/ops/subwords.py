@@ -1,38 +1,43 @@
-"""The words inside the words of a set of chains, which say how values of two chunks become one."""
+"""The words inside the words of a set of chains, which say how values of two chunks of steps become one."""
 
 from __future__ import annotations
 
+from array import array
 from functools import lru_cache
+from itertools import accumulate
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from seq2tens.ops import native
 from seq2tens.ops.chains import Chains
 
 Word = tuple[int, ...]
+_ARRAYS = "order length first rest last parent output cut_from cut_left cut_right"
 
 
-class Factors(NamedTuple):
+class Subwords(NamedTuple):
     """All words inside the words of some chains, each once, those of the given states first.
 
     `chains` has a state and an output for each. `splits` are all ways to cut one of them in two, as numbers
     of (the word, its beginning, its end), in the order of the words.
     """
 
+    words: tuple[Word, ...]
     chains: Chains
     splits: tuple[tuple[int, int, int], ...]
 
 
 @lru_cache(maxsize=256)
-def make_factors(chains: Chains) -> Factors:
+def make_subwords(chains: Chains) -> Subwords:
     """A word's value on two chunks is a sum over its cuts, of products of values of its parts."""
     given = _words(chains)
     inner = [word[i:j] for word in given for i in range(1, len(word)) for j in range(i + 1, len(word) + 1)]
     number = _number([*given, *inner])
     cuts = [(word, cut) for word in number for cut in range(1, len(word))]
     splits = tuple((number[word], number[word[:cut]], number[word[cut:]]) for word, cut in cuts)
-    return Factors(_chains_of(number, list(number)), splits)
+    return Subwords(tuple(number), _chains_of(number, list(number)), splits)
 
 
 @lru_cache(maxsize=256)
@@ -48,15 +53,48 @@ def join(left: Tensor, right: Tensor, fading: Tensor | None, chains: Chains) -> 
     A word's value is that on the left chunk, plus that on the right one, plus products for all of its cuts.
     Values are `(…, words, width)`, `fading` is `(…, width)` and that of the right chunk.
     """
-    factors = make_factors(chains)
+    subwords = make_subwords(chains)
     before, after = list(left.unbind(-2)), right.unbind(-2)
     if fading is not None:
-        before = [value * fading ** factors.chains.depth[w] for w, value in enumerate(before)]
+        before = [value * fading ** len(subwords.words[w]) for w, value in enumerate(before)]
     joined = [value + after[w] for w, value in enumerate(before)]
-    for word, beginning, end in factors.splits:
+    for word, beginning, end in subwords.splits:
         if word < len(joined):
             joined[word] = torch.addcmul(joined[word], before[beginning], after[end])
     return torch.stack(joined, dim=-2)
+
+
+class SubwordArrays(native.Struct):
+    """The words as kernels read them; see `csrc/seq2tens.h`."""
+
+    name = "seq2tens_subwords"
+    _fields_ = (*native.fields("words states levels"), *native.arrays(_ARRAYS))
+    kept: list[array[int]]  # the arrays, which the struct knows by address alone
+
+
+@lru_cache(maxsize=256)
+def subword_arrays(chains: Chains) -> SubwordArrays:
+    """The words with the empty one in front of them."""
+    words = ((), *make_subwords(chains).words)
+    number = _number(list(words))
+    cuts = [(word[:k], word[k:]) for word in words for k in range(1, len(word))]
+    lists = {
+        "order": sorted(range(1, len(words)), key=lambda w: -len(words[w])),
+        "length": [len(word) for word in words],
+        "first": [word[0] if word else 0 for word in words],
+        "rest": [number[word[1:]] for word in words],
+        "last": [word[-1] if word else 0 for word in words],
+        "parent": [number[word[:-1]] for word in words],
+        "output": [state + 1 for state in chains.output],
+        "cut_from": [0, *accumulate(max(0, len(word) - 1) for word in words)],
+        "cut_left": [number[left] for left, _ in cuts],
+        "cut_right": [number[right] for _, right in cuts],
+    }
+    kept = [array("q", lists[name]) for name in _ARRAYS.split()]
+    addresses = (numbers.buffer_info()[0] for numbers in kept)
+    struct = SubwordArrays(len(words) - 1, len(chains.component), len(chains.output), *addresses)
+    struct.kept = kept
+    return struct
 
 
 def _words(chains: Chains) -> list[Word]:

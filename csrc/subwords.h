@@ -10,10 +10,10 @@ namespace SEQ2TENS_ISA {
 
 // A word's value on two parts on end. `left` and `right` give its values on each, for a word by number.
 template <class V, class Left, class Right>
-inline V join_word(const seq2tens_factors& factors, int64_t word, const Left& left, const Right& right) {
+inline V join_word(const seq2tens_subwords& subwords, int64_t word, const Left& left, const Right& right) {
   V value = left(word) + right(word);
-  for (int64_t cut = factors.cut_from[word]; cut < factors.cut_from[word + 1]; ++cut)
-    value += left(factors.cut_left[cut]) * right(factors.cut_right[cut]);
+  for (int64_t cut = subwords.cut_from[word]; cut < subwords.cut_from[word + 1]; ++cut)
+    value += left(subwords.cut_left[cut]) * right(subwords.cut_right[cut]);
   return value;
 }
 
