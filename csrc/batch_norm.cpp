@@ -11,147 +11,68 @@ namespace SEQ2TENS_ISA {
 namespace batch_norm_detail {
 namespace {
 
-// Loops over columns are written once, for whole vectors and for what is left over.
-template <class T>
-struct VectorLane {
-  static constexpr int64_t lanes = Vectors<T>::lanes;
-  static Vector<T> read(const T* p) { return load(p); }
-  static void write(T* p, Vector<T> v) { store(p, v); }
-};
-template <class T>
-struct SingleLane {
-  static constexpr int64_t lanes = 1;
-  static T read(const T* p) { return *p; }
-  static void write(T* p, T v) { *p = v; }
-};
-// The same for sums in doubles.
-struct WideVectorLane {
-  static constexpr int64_t lanes = kWideLanes;
-  typedef Wide Value;
-  template <class T>
-  static Wide read(const T* p) { return load_wide(p); }
-  static void write(double* p, Wide v) { store_wide(p, v); }
-};
-struct WideSingleLane {
-  static constexpr int64_t lanes = 1;
-  typedef double Value;
-  template <class T>
-  static double read(const T* p) { return *p; }
-  static void write(double* p, double v) { *p = v; }
-};
-
-// Calls each(lane, column) for columns 0, lanes, 2 lanes, …
-template <class T, class Each>
-void for_each_column(int64_t columns, const Each& each) {
-  int64_t q = 0;
-  for (; q + VectorLane<T>::lanes <= columns; q += VectorLane<T>::lanes) each(VectorLane<T>{}, q);
-  for (; q < columns; ++q) each(SingleLane<T>{}, q);
-}
-
-// Places, in an array, of the first of our columns in some rows that count.
-struct Places {
-  static constexpr int64_t kMost = 64;  // as many rows as a core's first cache holds for some hundred columns
-  int64_t count;
-  int64_t place[kMost];
-};
-
-template <class Lane, int K, int U, class Term>
-void add_tile(const Places& places, int64_t columns, int64_t q, double* sums, const Term& term) {
-  typename Lane::Value sum[K][U];
-  for (int k = 0; k < K; ++k)
-    for (int u = 0; u < U; ++u) sum[k][u] = Lane::read(sums + k * columns + q + u * Lane::lanes);
-  for (int64_t i = 0; i < places.count; ++i)
-    for (int u = 0; u < U; ++u) {
-      const auto terms = term(Lane{}, places.place[i], q + u * Lane::lanes);
-      for (int k = 0; k < K; ++k) sum[k][u] += terms.value[k];
-    }
-  for (int k = 0; k < K; ++k)
-    for (int u = 0; u < U; ++u) Lane::write(sums + k * columns + q + u * Lane::lanes, sum[k][u]);
-}
-
-template <class Value, int K>
-struct Terms {
-  Value value[K];
-};
-
-// The last columns, fewer than U + 1 of them, side by side.
-template <int K, int U, class Term>
-void add_rest(const Places& places, int64_t columns, int64_t q, double* sums, const Term& term) {
-  if (columns - q == U) return add_tile<WideSingleLane, K, U>(places, columns, q, sums, term);
-  if constexpr (U > 1) add_rest<K, U - 1>(places, columns, q, sums, term);
-}
-
-// Adds term(lane, place of the row, column), K numbers, to K sums of each column: `sums` is [K, columns].
-template <int K, class Term>
-void add_terms(const Places& places, int64_t columns, double* sums, const Term& term) {
-  constexpr int U = 4;
-  int64_t q = 0;
-  for (; q + U * kWideLanes <= columns; q += U * kWideLanes)
-    add_tile<WideVectorLane, K, U>(places, columns, q, sums, term);
-  for (; q + kWideLanes <= columns; q += kWideLanes)
-    add_tile<WideVectorLane, K, 1>(places, columns, q, sums, term);
-  add_rest<K, kWideLanes - 1>(places, columns, q, sums, term);
-}
-
 // How channels are cut into tasks: by shapes only, at cache lines of float32 where channels are columns.
 struct Shares {
   int64_t unit;   // channels
   int64_t units;
   int64_t tasks;
+  double weight;  // of a value in a mean
+
+  explicit Shares(const seq2tens_batch_norm& call) {
+    constexpr int64_t kWorthATask = worth_a_task(1 << 14);  // numbers, some 10 µs
+    unit = (kFunctionalLanes + call.inner - 1) / std::max<int64_t>(1, call.inner);
+    units = (call.channels + unit - 1) / std::max<int64_t>(1, unit);
+    const int64_t worth = call.rows * call.channels * call.inner / kWorthATask;
+    tasks = std::max<int64_t>(1, std::min({units, worth, int64_t{16}}));
+    int64_t count = call.rows;
+    if (call.mask) count -= std::count(call.mask, call.mask + call.rows, uint8_t{0});
+    weight = 1.0 / static_cast<double>(std::max<int64_t>(1, count) * call.inner);
+  }
 };
 
-Shares share_out(const seq2tens_batch_norm& call) {
-  constexpr int64_t kWorthATask = worth_a_task(1 << 14);  // numbers, some 10 µs
-  const int64_t unit = (kFunctionalLanes + call.inner - 1) / std::max<int64_t>(1, call.inner);
-  const int64_t units = (call.channels + unit - 1) / std::max<int64_t>(1, unit);
-  const int64_t worth = call.rows * call.channels * call.inner / kWorthATask;
-  return {unit, units, std::max<int64_t>(1, std::min({units, worth, int64_t{16}}))};
-}
-
-// One over the number of values of a channel that count.
-double share_of_value(const seq2tens_batch_norm& call) {
-  int64_t count = call.rows;
-  if (call.mask) count = call.rows - std::count(call.mask, call.mask + call.rows, uint8_t{0});
-  return 1.0 / static_cast<double>(std::max<int64_t>(1, count) * call.inner);
-}
-
-// The channels of a task.
+// The channels of a task, and numbers for each of their columns.
 template <class T>
 struct Task {
   const seq2tens_batch_norm& call;
-  double share;        // of a value in a mean
-  int64_t first, last; // channels
-  int64_t columns;     // of them
-  int64_t start;       // where their columns begin in a row
-  int64_t stride;      // from row to row
+  double weight;        // of a value in a mean
+  int64_t first, last;  // channels
+  int64_t columns;      // of them
+  Frame frame;
+  T* mean;
+  T* factor;            // of centred values
+  double *sum, *product;
 
-  Task(const seq2tens_batch_norm& call, const Shares& shares, double share, int64_t index) : call(call), share(share) {
+  Task(const seq2tens_batch_norm& call, const Shares& shares, int64_t index) : call(call), weight(shares.weight) {
     const Range units(shares.units, index, shares.tasks);
     first = units.begin * shares.unit;
     last = std::min(units.end * shares.unit, call.channels);
     columns = (last - first) * call.inner;
-    start = first * call.inner;
-    stride = call.channels * call.inner;
+    mean = frame.take<T>(columns);
+    factor = frame.take<T>(columns);
+    sum = frame.take_zeros<double>(columns);
+    product = frame.take_zeros<double>(columns);
   }
 
-  bool counts(int64_t row) const { return !call.mask || call.mask[row]; }
-  template <class Each>
-  void for_each_places(const Each& each) const {
-    Places places;
-    for (int64_t row = 0; row < call.rows;) {
-      places.count = 0;
-      for (; row < call.rows && places.count < Places::kMost; ++row)
-        if (counts(row)) places.place[places.count++] = row * stride + start;
-      each(static_cast<const Places&>(places));
+  // Calls each(place of the first column) for every row that counts, others(place) for the rest.
+  template <class Each, class Others>
+  void for_each_row(const Each& each, const Others& others) const {
+    const int64_t stride = call.channels * call.inner;
+    for (int64_t row = 0; row < call.rows; ++row) {
+      const int64_t place = row * stride + first * call.inner;
+      !call.mask || call.mask[row] ? each(place) : others(place);
     }
   }
-
-  // A value per channel, to every column of it.
-  template <class Source>
-  void spread(const Source* values, T* target) const {
-    for (int64_t c = 0; c < last - first; ++c)
-      std::fill(target + c * call.inner, target + (c + 1) * call.inner, static_cast<T>(values[c]));
+  template <class Each>
+  void for_each_row(const Each& each) const {
+    for_each_row(each, [](int64_t) {});
   }
+
+  // A number per channel, to all of its columns.
+  void spread(const void* values, T* target) const {
+    for (int64_t c = first; c < last; ++c, target += call.inner)
+      std::fill(target, target + call.inner, static_cast<const T*>(values)[c]);
+  }
+  // The total of a channel's columns.
   double fold(const double* sums, int64_t channel) const {
     double total = 0;
     for (int64_t j = 0; j < call.inner; ++j) total += sums[(channel - first) * call.inner + j];
@@ -160,152 +81,122 @@ struct Task {
   double inverse_deviation(int64_t channel) const {
     return 1.0 / std::sqrt(static_cast<const T*>(call.variance)[channel] + call.eps);
   }
-  // What centred values are multiplied with.
-  void fill_factors(T* factors) const {
-    const T* weight = static_cast<const T*>(call.weight);
+  void fill_factors() const {
+    const T* weights = static_cast<const T*>(call.weight);
     for (int64_t c = first; c < last; ++c) {
-      const double factor = inverse_deviation(c) * (weight ? weight[c] : 1.0);
-      T* target = factors + (c - first) * call.inner;
-      std::fill(target, target + call.inner, static_cast<T>(factor));
+      const T value = static_cast<T>(inverse_deviation(c) * (weights ? weights[c] : 1.0));
+      std::fill(factor + (c - first) * call.inner, factor + (c - first + 1) * call.inner, value);
     }
   }
 };
 
 template <class T>
-void fold_means(const Task<T>& task, const double* sums, void* means) {
-  for (int64_t c = task.first; c < task.last; ++c)
-    static_cast<T*>(means)[c] = static_cast<T>(task.fold(sums, c) * task.share);
-}
-
-// Mean and variance of every channel; leaves the mean of every column in `middle`.
-template <class T>
-void find_statistics(const Task<T>& task, T* middle) {
-  Frame frame;
-  const T* x = static_cast<const T*>(task.call.x);
-  double* sums = frame.take_zeros<double>(2 * task.columns);
-  double* squares = sums + task.columns;
-  task.for_each_places([&](const Places& places) {
-    add_terms<1>(places, task.columns, sums, [=](auto lane, int64_t place, int64_t q) {
-      return Terms<typename decltype(lane)::Value, 1>{{lane.read(x + place + q)}};
-    });
-  });
-  fold_means(task, sums, task.call.mean);
-  task.spread(static_cast<const T*>(task.call.mean) + task.first, middle);
-  task.for_each_places([&](const Places& places) {
-    add_terms<1>(places, task.columns, squares, [=](auto lane, int64_t place, int64_t q) {
-      const auto centred = lane.read(x + place + q) - lane.read(middle + q);
-      return Terms<typename decltype(lane)::Value, 1>{{centred * centred}};
-    });
-  });
-  fold_means(task, squares, task.call.variance);
-}
-
-// Lets running statistics follow those of some channels.
-template <class T>
-void follow(const Task<T>& task) {
+void find_statistics(const Task<T>& task) {
   const seq2tens_batch_norm& call = task.call;
-  const T *mean = static_cast<const T*>(call.mean), *variance = static_cast<const T*>(call.variance);
-  T *running_mean = static_cast<T*>(call.running_mean), *running_variance = static_cast<T*>(call.running_variance);
-  for (int64_t c = task.first; c < task.last; ++c) {
-    running_mean[c] += static_cast<T>(call.momentum * (static_cast<double>(mean[c]) - running_mean[c]));
-    running_variance[c] += static_cast<T>(call.momentum * (static_cast<double>(variance[c]) - running_variance[c]));
-  }
-}
-
-template <class T>
-void forward_task(const Task<T>& task) {
-  Frame frame;
-  const seq2tens_batch_norm& call = task.call;
-  T *middle = frame.take<T>(task.columns), *factor = frame.take<T>(task.columns);
-  T* constant = frame.take_zeros<T>(task.columns);
-  find_statistics(task, middle);
-  if (call.running_mean) follow(task);
-  task.fill_factors(factor);
-  if (call.bias) task.spread(static_cast<const T*>(call.bias) + task.first, constant);
-  for (int64_t row = 0; row < call.rows; ++row) {
-    const int64_t place = row * task.stride + task.start;
-    const T* x = static_cast<const T*>(call.x) + place;
-    T* y = static_cast<T*>(call.y) + place;
-    if (!task.counts(row)) {
-      std::fill(y, y + task.columns, T(0));
-      continue;
+  const T* x = static_cast<const T*>(call.x);
+  T *means = static_cast<T*>(call.mean), *variances = static_cast<T*>(call.variance);
+  task.for_each_row([&](int64_t place) {
+    for (int64_t q = 0; q < task.columns; ++q) task.sum[q] += x[place + q];
+  });
+  for (int64_t c = task.first; c < task.last; ++c) means[c] = static_cast<T>(task.fold(task.sum, c) * task.weight);
+  task.spread(means, task.mean);
+  task.for_each_row([&](int64_t place) {
+    for (int64_t q = 0; q < task.columns; ++q) {
+      const double centred = static_cast<double>(x[place + q]) - static_cast<double>(task.mean[q]);
+      task.product[q] += centred * centred;
     }
-    for_each_column<T>(task.columns, [=](auto lane, int64_t q) {
-      lane.write(y + q, (lane.read(x + q) - lane.read(middle + q)) * lane.read(factor + q) + lane.read(constant + q));
-    });
-  }
+  });
+  for (int64_t c = task.first; c < task.last; ++c)
+    variances[c] = static_cast<T>(task.fold(task.product, c) * task.weight);
 }
 
-// Sums over rows of the derivatives, and of these times centred values.
+// Lets a running statistic follow that of the batch.
 template <class T>
-void sum_gradients(const Task<T>& task, const T* dy, const T* middle, double* sums) {
-  const T* x = static_cast<const T*>(task.call.x);
-  task.for_each_places([&](const Places& places) {
-    add_terms<2>(places, task.columns, sums, [=](auto lane, int64_t place, int64_t q) {
-      const auto gradient = lane.read(dy + place + q);
-      const auto centred = lane.read(x + place + q) - lane.read(middle + q);
-      return Terms<typename decltype(lane)::Value, 2>{{gradient, gradient * centred}};
-    });
-  });
+void follow(const Task<T>& task, const void* batch, void* running) {
+  const T* from = static_cast<const T*>(batch);
+  T* to = static_cast<T*>(running);
+  for (int64_t c = task.first; c < task.last; ++c)
+    to[c] += static_cast<T>(task.call.momentum * (static_cast<double>(from[c]) - to[c]));
+}
+
+template <class T>
+void forward_task(Task<T>& task) {
+  const seq2tens_batch_norm& call = task.call;
+  T *bias = task.frame.template take_zeros<T>(task.columns), *y = static_cast<T*>(call.y);
+  const T* x = static_cast<const T*>(call.x);
+  find_statistics(task);
+  if (call.running_mean) follow(task, call.mean, call.running_mean);
+  if (call.running_mean) follow(task, call.variance, call.running_variance);
+  task.fill_factors();
+  if (call.bias) task.spread(call.bias, bias);
+  task.for_each_row(
+      [&](int64_t place) {
+        for (int64_t q = 0; q < task.columns; ++q)
+          y[place + q] = (x[place + q] - task.mean[q]) * task.factor[q] + bias[q];
+      },
+      [&](int64_t place) { std::fill(y + place, y + place + task.columns, T(0)); });
 }
 
 // What the derivative by every column loses: `level` for the mean and `slope`, times centred values, for the variance.
 template <class T>
-void fold_gradients(const Task<T>& task, const seq2tens_batch_norm_gradients& given, const double* sums, T* level,
-                    T* slope) {
-  const seq2tens_batch_norm& call = task.call;
-  for (int64_t c = task.first; c < task.last; ++c) {
-    const double plain = task.fold(sums, c), crossed = task.fold(sums + task.columns, c);
-    const double inverse = task.inverse_deviation(c);
-    const int64_t q = (c - task.first) * call.inner;
-    std::fill(level + q, level + q + call.inner, static_cast<T>(plain * task.share));
-    std::fill(slope + q, slope + q + call.inner, static_cast<T>(crossed * task.share * inverse * inverse));
-    if (given.weight) static_cast<T*>(given.weight)[c] = static_cast<T>(crossed * inverse);
-    if (given.bias) static_cast<T*>(given.bias)[c] = static_cast<T>(plain);
+struct Losses {
+  T *level, *slope;
+
+  Losses(Task<T>& task, const seq2tens_batch_norm_gradients& given)
+      : level(task.frame.template take<T>(task.columns)), slope(task.frame.template take<T>(task.columns)) {
+    for (int64_t c = task.first; c < task.last; ++c) {
+      const double plain = task.fold(task.sum, c), crossed = task.fold(task.product, c);
+      const double inverse = task.inverse_deviation(c);
+      const int64_t begin = (c - task.first) * task.call.inner, end = begin + task.call.inner;
+      std::fill(level + begin, level + end, static_cast<T>(plain * task.weight));
+      std::fill(slope + begin, slope + end, static_cast<T>(crossed * task.weight * inverse * inverse));
+      if (given.weight) static_cast<T*>(given.weight)[c] = static_cast<T>(crossed * inverse);
+      if (given.bias) static_cast<T*>(given.bias)[c] = static_cast<T>(plain);
+    }
   }
-}
+};
 
 template <class T>
-void backward_task(const Task<T>& task, const seq2tens_batch_norm_gradients& given) {
-  Frame frame;
-  const seq2tens_batch_norm& call = task.call;
-  const T* dy = static_cast<const T*>(given.y);
-  T *middle = frame.take<T>(task.columns), *factor = frame.take<T>(task.columns);
-  T *level = frame.take<T>(task.columns), *slope = frame.take<T>(task.columns);
-  double* sums = frame.take_zeros<double>(2 * task.columns);
-  task.spread(static_cast<const T*>(call.mean) + task.first, middle);
-  task.fill_factors(factor);
-  sum_gradients(task, dy, middle, sums);
-  fold_gradients(task, given, sums, level, slope);
-  for (int64_t row = 0; given.x && row < call.rows; ++row) {
-    const int64_t place = row * task.stride + task.start;
-    const T* x = static_cast<const T*>(call.x) + place;
-    T* dx = static_cast<T*>(given.x) + place;
-    if (!task.counts(row)) {
-      std::fill(dx, dx + task.columns, T(0));
-      continue;
+void backward_task(Task<T>& task, const seq2tens_batch_norm_gradients& given) {
+  const T *x = static_cast<const T*>(task.call.x), *dy = static_cast<const T*>(given.y);
+  T* dx = static_cast<T*>(given.x);
+  task.spread(task.call.mean, task.mean);
+  task.fill_factors();
+  task.for_each_row([&](int64_t place) {
+    for (int64_t q = 0; q < task.columns; ++q) {
+      const double gradient = dy[place + q];
+      task.sum[q] += gradient;
+      task.product[q] += gradient * (static_cast<double>(x[place + q]) - static_cast<double>(task.mean[q]));
     }
-    for_each_column<T>(task.columns, [=](auto lane, int64_t q) {
-      const auto lost = lane.read(level + q) + (lane.read(x + q) - lane.read(middle + q)) * lane.read(slope + q);
-      lane.write(dx + q, (lane.read(dy + place + q) - lost) * lane.read(factor + q));
-    });
-  }
+  });
+  const Losses<T> losses(task, given);
+  if (!dx) return;
+  task.for_each_row(
+      [&](int64_t place) {
+        for (int64_t q = 0; q < task.columns; ++q) {
+          const T lost = losses.level[q] + (x[place + q] - task.mean[q]) * losses.slope[q];
+          dx[place + q] = (dy[place + q] - lost) * task.factor[q];
+        }
+      },
+      [&](int64_t place) { std::fill(dx + place, dx + place + task.columns, T(0)); });
 }
 
 template <class T>
 void forward(const seq2tens_batch_norm& call) {
-  const Shares shares = share_out(call);
-  const double share = share_of_value(call);
-  for_each_task(shares.tasks, call.threads,
-                [&](int64_t index) { forward_task(Task<T>(call, shares, share, index)); });
+  const Shares shares(call);
+  for_each_task(shares.tasks, call.threads, [&](int64_t index) {
+    Task<T> task(call, shares, index);
+    forward_task(task);
+  });
 }
 
 template <class T>
 void backward(const seq2tens_batch_norm_gradients& given) {
-  const Shares shares = share_out(*given.call);
-  const double share = share_of_value(*given.call);
-  for_each_task(shares.tasks, given.call->threads,
-                [&](int64_t index) { backward_task(Task<T>(*given.call, shares, share, index), given); });
+  const Shares shares(*given.call);
+  for_each_task(shares.tasks, given.call->threads, [&](int64_t index) {
+    Task<T> task(*given.call, shares, index);
+    backward_task(task, given);
+  });
 }
 
 }  // namespace
