@@ -11,16 +11,10 @@ namespace SEQ2TENS_ISA {
 namespace windows_detail {
 namespace {
 
-// How one step at an end of what has been seen changes a word, as offsets: h_word += a_letter · h_shorter.
-struct Link {
-  int64_t word, letter, shorter;
-};
-
 // Where steps are put: at the right end a word's letter is its last one, at the left end its first one.
 struct End {
-  const int64_t* letter;
-  const int64_t* shorter;
-  const Link* links;  // [words] long words first
+  const int64_t* letter;   // [words + 1]
+  const int64_t* shorter;  // [words + 1] the word without it
 };
 
 template <class T>
@@ -33,7 +27,6 @@ struct Windows {
   int64_t blocks;        // of a sequence
   int64_t rows;          // windows of a sequence
   const T* weight;       // [features + 1, columns], the last row is the bias
-  End left, right;
 
   Windows(const seq2tens_windows& call, Frame& frame)
       : call(call),
@@ -43,9 +36,7 @@ struct Windows {
         starts(call.length - call.window + 1),
         blocks((starts + call.window - 1) / call.window),
         rows((starts + call.stride - 1) / call.stride),
-        weight(pack_weight(frame)),
-        left(make_end(subwords.first, subwords.rest, frame)),
-        right(make_end(subwords.last, subwords.parent, frame)) {}
+        weight(pack_weight(frame)) {}
 
  private:
   const T* pack_weight(Frame& frame) const {
@@ -58,14 +49,6 @@ struct Windows {
       if (bias) std::copy(bias + c * call.width, bias + (c + 1) * call.width, column);
     }
     return packed;
-  }
-  End make_end(const int64_t* letter, const int64_t* shorter, Frame& frame) const {
-    Link* links = frame.take<Link>(subwords.words);
-    for (int64_t i = 0; i < subwords.words; ++i) {
-      const int64_t word = subwords.order[i];
-      links[i] = {word * width, letter[word] * width, shorter[word] * width};
-    }
-    return {letter, shorter, links};
   }
 };
 
@@ -108,7 +91,7 @@ struct Scanner {
   void scan_backwards(int64_t starts) {
     clear();
     for (int64_t t = call.window - 1; t >= 0; --t) {
-      extend(windows.left, products + t * windows.columns);
+      extend({subwords.first, subwords.rest}, products + t * windows.columns);
       if (t >= starts) continue;
       for (int64_t q = 0; q < end_size; q += kWideLanes)
         store_wide(ends + t * end_size + q, load_wide(h + width + q));
@@ -121,7 +104,7 @@ struct Scanner {
     const int64_t size = subwords.levels * call.width;
     for (int64_t t = 0; t < starts; ++t) {
       if ((place + t) % call.stride == 0) write_window(t, out + (place + t) / call.stride * size);
-      if (t + 1 < starts) extend(windows.right, products + t * windows.columns);
+      if (t + 1 < starts) extend({subwords.last, subwords.parent}, products + t * windows.columns);
     }
   }
 
@@ -144,32 +127,26 @@ struct Scanner {
     std::fill(h + width, h + (subwords.words + 1) * width, 0.0);
   }
 
-  void extend(const End& end, const T* a) {
-    call.coefficients ? extend_lifted(end, a) : extend_plain(end, a);
-  }
-
-  void extend_plain(const End& end, const T* a) {
+  // A step meets the letter at this end of a word, with a lift several of its letters. Long words come first: they need
+  // short ones as they were.
+  void extend(End end, const T* a) {
+    const double *c = call.coefficients, first = c ? c[0] : 1.0;
+    const int64_t size = width, lift_order = c ? call.lift_order : 1;
+    double* h = this->h;
     for (int64_t i = 0; i < subwords.words; ++i) {
-      const Link link = end.links[i];
-      double* value = h + link.word;
-      for (int64_t q = 0; q < width; q += kWideLanes)
-        store(value + q, load(value + q) + load_wide(a + link.letter + q) * load(h + link.shorter + q));
-    }
-  }
-
-  // A step may meet several letters.
-  void extend_lifted(const End& end, const T* a) {
-    for (int64_t i = 0; i < subwords.words; ++i) {
-      const int64_t word = subwords.order[i], terms = std::min(call.lift_order, subwords.length[word]);
-      for (int64_t q = 0; q < width; q += kWideLanes) {
-        Wide value = load(h + word * width + q), product = fill(1.0);
-        int64_t node = word;
-        for (int64_t j = 0; j < terms; ++j) {
-          product *= load_wide(a + end.letter[node] * width + q);
+      const int64_t word = subwords.order[i], terms = std::min(lift_order, subwords.length[word]);
+      const T* letter = a + end.letter[word] * size;
+      double *value = h + word * size, *shorter = h + end.shorter[word] * size;
+      for (int64_t q = 0; q < size; q += kWideLanes)
+        store(value + q, load(value + q) + first * load_wide(letter + q) * load(shorter + q));
+      for (int64_t q = 0; terms > 1 && q < size; q += kWideLanes) {
+        Wide product = load_wide(letter + q), sum = load(value + q);
+        for (int64_t j = 1, node = end.shorter[word]; j < terms; ++j) {
+          product *= load_wide(a + end.letter[node] * size + q);
           node = end.shorter[node];
-          value += call.coefficients[j] * product * load(h + node * width + q);
+          sum += c[j] * product * load(h + node * size + q);
         }
-        store(h + word * width + q, value);
+        store(value + q, sum);
       }
     }
   }
