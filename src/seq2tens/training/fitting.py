@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor, nn
 
 from seq2tens import _checks as check
-from seq2tens.distributed.heartbeat import watched
 from seq2tens.nn.synchronised import synchronised
 from seq2tens.ops.collectives import gather_objects
 from seq2tens.training import randomness
@@ -121,7 +120,6 @@ def _join(run: Run, stack: ExitStack) -> None:
     """Work together with the other processes, if any, until the stack is closed."""
     if run.peers is None:
         return
-    stack.enter_context(watched())
     stack.enter_context(synchronised(run.state.model, run.peers))
     runs = gather_objects(_identity(run)["run"])
     for rank, other in enumerate(runs):
