@@ -182,7 +182,7 @@ class TestCheckpoint:
         expected = small(**options).fit(X, y)
         with pytest.warns(InterruptedFitWarning):
             small(checkpoint=Interrupting(tmp_path, seconds=0), **options).fit(X, y)
-        assert sorted(path.name for path in tmp_path.iterdir())[-1] == "epoch-000003.safetensors"
+        assert sorted(path.name for path in tmp_path.iterdir())[-1] == "epoch-000003.pt"
         resumed = small(checkpoint=tmp_path, **options).fit(X, y)
         assert same_weights(resumed, expected)
         assert not resumed.interrupted_

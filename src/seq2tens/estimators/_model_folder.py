@@ -14,8 +14,15 @@ import safetensors
 import safetensors.torch
 
 from seq2tens._checks import ArgumentError, require
-from seq2tens._storage import exclusive, new_folder, remove_leftovers, sync_folder
-from seq2tens.training.checkpoint import Tensors, digest, write_atomically
+from seq2tens._storage import (
+    Tensors,
+    digest,
+    exclusive,
+    new_folder,
+    remove_leftovers,
+    sync_folder,
+    write_atomically,
+)
 
 # Format 1 had a digest of the tensors only; both are read.
 FORMAT, FORMATS = 2, (1, 2)

@@ -10,11 +10,11 @@ from jaxtyping import Shaped
 from typing_extensions import Self
 
 from seq2tens._checks import require
+from seq2tens._storage import Tensors
 from seq2tens.data import Preparation, Sequences
 from seq2tens.estimators import _plain
 from seq2tens.estimators.inputs import SequenceInput, as_labels
 from seq2tens.estimators.saving import Storable
-from seq2tens.training.checkpoint import Tensors
 
 if TYPE_CHECKING:
     from seq2tens.estimators.streaming import ClassifierStream

@@ -14,12 +14,12 @@ from torch import Tensor
 from seq2tens import _checks as check
 from seq2tens import algebra
 from seq2tens import functional as F
+from seq2tens._storage import Tensors
 from seq2tens.data import Preparation, Sequences, length_blocks
 from seq2tens.estimators.inputs import SequenceInput
 from seq2tens.estimators.randomness import RandomState, seed_of
 from seq2tens.estimators.saving import Storable
 from seq2tens.training import SequenceSource
-from seq2tens.training.checkpoint import Tensors
 
 # Numbers in the largest tensor of a block of sequences.
 BLOCK_NUMBERS = 2**23

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from seq2tens import _checks as check
 from seq2tens import training
+from seq2tens._storage import Tensors
 from seq2tens.data import Preparation, Sequences, length_blocks
 from seq2tens.estimators import _plain
 from seq2tens.estimators.base import SequenceClassifier
@@ -23,9 +24,8 @@ from seq2tens.estimators.randomness import RandomState, repeatable_seed
 from seq2tens.estimators.saving import restored
 from seq2tens.estimators.weighting import class_weights, row_weights
 from seq2tens.training import Checkpoints, CrossEntropy, Recipe, SequenceBatch, SequenceSource, Subset
-from seq2tens.training.checkpoint import Tensors
 from seq2tens.training.progress import Style
-from seq2tens.training.randomness import initial, order
+from seq2tens.training.rng import initial, order
 
 # Sequences by themselves are standardised where there are at most so many for training.
 FEW_SEQUENCES = 100

@@ -15,12 +15,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from seq2tens import _checks as check
+from seq2tens._storage import Tensors
 from seq2tens.data import Preparation, Scaler, Sequences, collate, length_blocks
 from seq2tens.estimators.features import SequenceTransformer
 from seq2tens.estimators.random_blocks import Block, Calibration
 from seq2tens.estimators.randomness import RandomState, seed_of
 from seq2tens.estimators.ridge import torch_threads
-from seq2tens.training.checkpoint import Tensors
 
 # Padded steps that go through a block at a time: its paths stay in the cache.
 CHUNK_STEPS = 2**13

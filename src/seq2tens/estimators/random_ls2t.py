@@ -13,6 +13,7 @@ from aeon.utils.validation import check_n_jobs
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
+from seq2tens._storage import Tensors
 from seq2tens.data import Sequences
 from seq2tens.estimators.base import SequenceClassifier
 from seq2tens.estimators.inputs import SequenceInput, as_sequences
@@ -22,7 +23,6 @@ from seq2tens.estimators.randomness import RandomState, seed_of
 from seq2tens.estimators.ridge import PENALTIES, Ridge, batches, check_penalties, fit_ridge, torch_threads
 from seq2tens.estimators.saving import Storable
 from seq2tens.estimators.weighting import class_weights, row_weights
-from seq2tens.training.checkpoint import Tensors
 
 # Matrices of so few rows are done with before threads have found together.
 FEW = 1024

@@ -16,8 +16,8 @@ from torch import nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from seq2tens._checks import ArgumentError, require
+from seq2tens._storage import Tensors
 from seq2tens.estimators import _model_folder, _plain
-from seq2tens.training.checkpoint import Tensors
 
 PACKAGES = ("seq2tens", "torch", "numpy", "aeon", "scikit-learn")
 

@@ -15,7 +15,7 @@ from seq2tens import _checks as check
 from seq2tens.data import Incomplete, healing_mnist, mnist, physionet2012, sprites
 from seq2tens.data._folders import existing, home
 from seq2tens.experiments.imputation_models import SETTINGS
-from seq2tens.training.incomplete import Part
+from seq2tens.models.gpvae import Part
 
 # Sequences at a time where a part is gone through.
 BLOCK = 64

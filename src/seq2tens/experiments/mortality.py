@@ -25,8 +25,8 @@ from seq2tens.experiments.mortality_inputs import AsMeasured, Complete, Inputs
 from seq2tens.experiments.mortality_models import MODELS, TRAINING, Settings
 from seq2tens.experiments.mortality_table import EPOCHS, MEASURES, TABLE, MortalityCell, MortalityRow
 from seq2tens.training import Plateau, Recipe, Result, Source, fit
-from seq2tens.training.randomness import initial
-from seq2tens.training.validation import validate
+from seq2tens.training.metrics import validate
+from seq2tens.training.rng import initial
 
 EXPERIMENT = Experiment(
     name="mortality",

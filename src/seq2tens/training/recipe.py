@@ -44,7 +44,7 @@ class Recipe:
         optimizer: `"adam"` (weight decay is added to the gradient) or `"adamw"` (decoupled).
         learning_rate: the highest rate.
         weight_decay: for all parameters.
-        schedule: `Constant`, `Plateau`, `OneCycle`, `Cosine` or `Stairs`.
+        schedule: `Constant`, `Plateau`, `OneCycle`, `Cosine` or `StepDecay`.
         monitor: column of the history that plateau, early stopping and best weights look at:
             `"train_loss"`, `"validation_loss"` or `"validation_<metric>"`.
         mode: whether less (`"min"`) or more (`"max"`) of it is better.

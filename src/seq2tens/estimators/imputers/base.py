@@ -10,13 +10,13 @@ from aeon.transformations.collection.base import BaseCollectionTransformer
 from jaxtyping import Float
 
 from seq2tens._checks import positive_int, require
+from seq2tens._storage import Tensors
 from seq2tens.data import Preparation, Sequences, held_out
 from seq2tens.estimators import _plain
 from seq2tens.estimators.imputers.kinds import Collection, Values, read
 from seq2tens.estimators.inputs import SequenceInput
 from seq2tens.estimators.randomness import RandomState, seed_of
 from seq2tens.estimators.saving import Storable
-from seq2tens.training.checkpoint import Tensors
 
 Draws = Float[np.ndarray, "draws steps channels"]
 

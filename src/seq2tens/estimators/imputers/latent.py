@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from seq2tens import _checks as check
+from seq2tens._storage import Tensors
 from seq2tens.data import Scaler, Sequences, length_blocks
 from seq2tens.estimators import _plain
 from seq2tens.estimators.devices import find_device, make_fabric
@@ -21,12 +22,11 @@ from seq2tens.estimators.imputers.kinds import Values
 from seq2tens.estimators.interruption import train
 from seq2tens.estimators.randomness import RandomState, repeatable_seed
 from seq2tens.estimators.saving import restored
-from seq2tens.models.gpvae import GPVAE, Posterior
+from seq2tens.models.gpvae import GPVAE, NegativeElbo, Posterior, RaggedSource
 from seq2tens.models.gpvae.decoders import Likelihood
-from seq2tens.training import Checkpoints, IncompleteBatch, Loss, OneCycle, RaggedSource, Recipe
-from seq2tens.training.checkpoint import Tensors
+from seq2tens.training import Checkpoints, OneCycle, Recipe
 from seq2tens.training.progress import Style
-from seq2tens.training.randomness import initial
+from seq2tens.training.rng import initial
 
 # Numbers in the largest tensor of a block of sequences.
 BLOCK_NUMBERS = 2**24
@@ -34,24 +34,6 @@ BLOCK_NUMBERS = 2**24
 IMAGE_FILTERS = 256
 # Steps of training and epochs, where `epochs` is None.
 STEPS, FEWEST_EPOCHS, MOST_EPOCHS = 600, 10, 200
-
-
-class PartlySeen:
-    """Minus the evidence lower bound of all observed entries, of which the encoder sees only some.
-
-    Of each sequence another part is hidden from it, between nothing and `hide`, so that an encoder that was
-    trained on complete sequences knows what to do with others.
-    """
-
-    def __init__(self, hide: float) -> None:
-        self.hide = hide
-
-    def __call__(self, model: nn.Module, batch: IncompleteBatch) -> Loss:
-        """The mean over the batch; what is hidden comes from torch's global generator."""
-        part = self.hide * torch.rand(len(batch.values), 1, 1, device=batch.values.device)
-        seen = batch.observed & (torch.rand_like(batch.values) >= part)
-        bound = model(batch.values, batch.observed, batch.lengths, seen=seen)
-        return Loss(-bound.value.mean(), len(batch.values))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -123,7 +105,7 @@ class LatentImputer(Imputer):
         self.network_ = self._network(seed)
         result = train(
             self.network_,
-            PartlySeen(self.hide),
+            NegativeElbo(self.hide),
             RaggedSource(self._read(X)),
             recipe=self._recipe(len(X)),
             seed=seed,

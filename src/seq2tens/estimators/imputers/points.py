@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
+from seq2tens._storage import Tensors
 from seq2tens.data import Sequences, held_out
 from seq2tens.estimators.imputers.base import Draws, Imputer
 from seq2tens.estimators.imputers.kinds import Values
-from seq2tens.training.checkpoint import Tensors
 
 # Levels at which the distribution of errors is kept.
 LEVELS = np.linspace(0, 1, 1001)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
 
-class Average:
+class EMA:
     """The averaged copy of a model. Buffers, such as running statistics, are the model's own.
 
     Early averages forget faster, (1 + n) / (10 + n) after n steps, so that a short run is not stuck at
@@ -39,5 +39,5 @@ class Average:
             self._exchange()
 
     def _exchange(self) -> None:
-        for mine, other in zip(self.model.parameters(), self.averaged.module.parameters(), strict=True):
-            mine.data, other.data = other.data, mine.data
+        for weight, average in zip(self.model.parameters(), self.averaged.module.parameters(), strict=True):
+            weight.data, average.data = average.data, weight.data

@@ -1,4 +1,4 @@
-"""The one way to train."""
+"""`fit`, the one way to train. A module `fit` would stand in the way of the function in `training`."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from torch import Tensor, nn
 from seq2tens import _checks as check
 from seq2tens.nn.synchronised import synchronised
 from seq2tens.ops.collectives import gather_objects
-from seq2tens.training import randomness
+from seq2tens.training import rng
 from seq2tens.training.callbacks import Callback
-from seq2tens.training.checkpoint import Checkpoints, Saved
+from seq2tens.training.checkpoint import FORMAT, Checkpoints
+from seq2tens.training.loop import Interrupted, Loop, Result
 from seq2tens.training.losses import LossFunction, check_honoured
+from seq2tens.training.metrics import Metric
 from seq2tens.training.progress import Progress, Style, make_progress
 from seq2tens.training.recipe import Recipe
-from seq2tens.training.run import Interrupted, Result, Run
 from seq2tens.training.sources import Source
-from seq2tens.training.state import FORMAT
-from seq2tens.training.validation import Metric
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -73,84 +72,80 @@ def fit(
     _check_arguments(loss, recipe, seed, validation, metrics or {})
     fabric = fabric or _one_device()
     checkpoints = _as_checkpoints(checkpoint) if fabric.is_global_zero else None
-    with randomness.isolated(fabric.device):
-        run = Run(model, loss, train, recipe, seed, fabric, validation, metrics or {})
+    with rng.isolated(fabric.device):
+        loop = Loop(model, loss, train, recipe, seed, fabric, validation, metrics or {})
         with ExitStack() as stack:
-            _join(run, stack)
-            _resume(run, checkpoints)
-            _train(run, checkpoints, _watchers(run, callbacks, progress, stack))
-        run.state.finish()
-    result = Result(tuple(run.state.history), run.state.best_epoch, str(run.state.stopped))
+            _join(loop, stack)
+            _resume(loop, checkpoints)
+            _train(loop, checkpoints, _watchers(loop, callbacks, progress, stack))
+        loop.state.finish()
+    result = Result(tuple(loop.state.history), loop.state.best_epoch, str(loop.state.stopped))
     if result.stopped == "interrupted":
         raise Interrupted(result)
     return result
 
 
-def _train(run: Run, checkpoints: Checkpoints | None, watchers: list[Callback]) -> None:
+def _train(loop: Loop, checkpoints: Checkpoints | None, watchers: list[Callback]) -> None:
     """All epochs that are left; interrupted, the run stands at the end of the last one."""
     try:
-        _train_epochs(run, checkpoints, watchers)
+        _train_epochs(loop, checkpoints, watchers)
     except KeyboardInterrupt:
-        _save(run, checkpoints)
-        if run.kept is None or run.peers is not None:
+        _save(loop, checkpoints)
+        if loop.last is None or loop.peers is not None:
             raise
-        run.state.restore(run.kept)  # within an epoch, weights may be anything
-        run.state.stopped = "interrupted"
+        loop.state.restore(loop.last)  # within an epoch, weights may be anything
+        loop.state.stopped = "interrupted"
 
 
-def _train_epochs(run: Run, checkpoints: Checkpoints | None, watchers: list[Callback]) -> None:
+def _train_epochs(loop: Loop, checkpoints: Checkpoints | None, watchers: list[Callback]) -> None:
     progress = next((w for w in watchers if isinstance(w, Progress)), Progress())
-    while run.state.stopped is None:
-        row = run.epoch(progress)
+    while loop.state.stopped is None:
+        row = loop.epoch(progress)
         for watcher in watchers:
-            watcher.epoch(row, run.state.model)
-        if checkpoints is not None and (run.state.stopped or checkpoints.due()):
-            _save(run, checkpoints)
+            watcher.epoch(row, loop.state.model)
+        if checkpoints is not None and (loop.state.stopped or checkpoints.due()):
+            _save(loop, checkpoints)
 
 
-def _save(run: Run, checkpoints: Checkpoints | None) -> None:
+def _save(loop: Loop, checkpoints: Checkpoints | None) -> None:
     """Write the end of the last epoch, if there are both an epoch and a place."""
-    if checkpoints is None or run.kept is None:
+    if checkpoints is None or loop.last is None:
         return
-    tensors, document = run.kept
-    checkpoints.write(document["epoch"], Saved(tensors, document | _identity(run)))
+    checkpoints.write(len(loop.last["history"]), {**loop.last, **_identity(loop)})
 
 
-def _join(run: Run, stack: ExitStack) -> None:
+def _join(loop: Loop, stack: ExitStack) -> None:
     """Work together with the other processes, if any, until the stack is closed."""
-    if run.peers is None:
+    if loop.peers is None:
         return
-    stack.enter_context(synchronised(run.state.model, run.peers))
-    runs = gather_objects(_identity(run)["run"])
+    stack.enter_context(synchronised(loop.state.model, loop.peers))
+    runs = gather_objects(_identity(loop)["run"])
     for rank, other in enumerate(runs):
         rule = f"all processes must be given the same data and arguments, but process {rank} is not: its"
         _check_same(runs[0], other, rule, "that of process 0 is {}")
 
 
-def _watchers(run: Run, callbacks: Sequence[Callback], style: Style, stack: ExitStack) -> list[Callback]:
+def _watchers(loop: Loop, callbacks: Sequence[Callback], style: Style, stack: ExitStack) -> list[Callback]:
     """Callbacks and progress, started; the stack closes them. Only the first process has any."""
-    bar = make_progress(style, run.recipe.epochs, run.sampler.n_batches)
-    watchers = [*callbacks, bar] if run.fabric.is_global_zero else []
+    bar = make_progress(style, loop.recipe.epochs, loop.sampler.n_batches)
+    watchers = [*callbacks, bar] if loop.fabric.is_global_zero else []
     for watcher in watchers:
         stack.callback(watcher.close)
-        watcher.start(run.state.history)
+        watcher.start(loop.state.history)
     return watchers
 
 
-def _resume(run: Run, checkpoints: Checkpoints | None) -> None:
+def _resume(loop: Loop, checkpoints: Checkpoints | None) -> None:
     """Go on from the newest checkpoint, on every process from that of the first."""
-    saved = run.fabric.broadcast(None if checkpoints is None else checkpoints.read())
+    saved = loop.fabric.broadcast(None if checkpoints is None else checkpoints.read())
     if saved is None:
         return
-    check.require(
-        saved.document["format"] == FORMAT,
-        f"`checkpoint` must have format {FORMAT}, got {saved.document['format']}",
-    )
+    check.require(saved["format"] == FORMAT, f"`checkpoint` must have format {FORMAT}, got {saved['format']}")
     rule = "`checkpoint` must belong to the same run, but its"
     hint = "this run's is {}; use another folder"
-    _check_same(_identity(run)["run"], saved.document["run"], rule, hint)
-    run.state.restore(saved)
-    run.kept = run.state.capture()  # the optimiser works in the tensors that were read
+    _check_same(_identity(loop)["run"], saved["run"], rule, hint)
+    loop.state.restore(saved)
+    loop.last = loop.state.snapshot()
 
 
 def _check_same(mine: dict[str, Any], theirs: dict[str, Any], rule: str, hint: str) -> None:
@@ -163,17 +158,17 @@ def _check_same(mine: dict[str, Any], theirs: dict[str, Any], rule: str, hint: s
         )
 
 
-def _identity(run: Run) -> dict[str, Any]:
+def _identity(loop: Loop) -> dict[str, Any]:
     """What a run is, and the versions that made it, which may change in between."""
-    shapes = {name: list(tensor.shape) for name, tensor in run.state.model.state_dict().items()}
+    shapes = {name: list(tensor.shape) for name, tensor in loop.state.model.state_dict().items()}
     same = {
-        "recipe": run.recipe.to_dict(),
-        "seed": run.seed,
-        "n_train": len(run.train),
-        "data": getattr(run.train, "digest", None),
-        "class_weights": _listed(getattr(run.loss, "class_weights", None)),
+        "recipe": loop.recipe.to_dict(),
+        "seed": loop.seed,
+        "n_train": len(loop.train),
+        "data": getattr(loop.train, "digest", None),
+        "class_weights": _listed(getattr(loop.loss, "class_weights", None)),
         "model": shapes,
-        "settings": _settings(run.state.model),
+        "settings": _settings(loop.state.model),
     }
     return {"run": same, "versions": {name: importlib.metadata.version(name) for name in PACKAGES}}
 

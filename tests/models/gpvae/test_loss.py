@@ -9,18 +9,9 @@ from torch.testing import assert_close
 
 from data.ragged import collections
 from seq2tens.data import Incomplete, Sequences, collate
-from seq2tens.models.gpvae import GPVAE
-from seq2tens.training import (
-    HELD_OUT_METRICS,
-    Callback,
-    Checkpoints,
-    IncompleteSource,
-    NegativeElbo,
-    RaggedSource,
-    Recipe,
-    fit,
-)
-from seq2tens.training.randomness import initial
+from seq2tens.models.gpvae import GPVAE, HELD_OUT_METRICS, IncompleteSource, NegativeElbo, RaggedSource
+from seq2tens.training import Callback, Checkpoints, Recipe, fit
+from seq2tens.training.rng import initial
 
 
 def incomplete(n=12, time=5, channels=3, seed=0):
@@ -71,7 +62,7 @@ def test_scores_are_those_of_the_hidden_entries_alone():
     batch = IncompleteSource(part, scored=True).batch(torch.arange(len(part)))
     torch.manual_seed(3)
     with torch.no_grad():
-        outputs = NegativeElbo()(model, batch).outputs
+        outputs = NegativeElbo()(model, batch)[2]
         expected = model.reconstruct(batch.values, batch.observed).numpy()
     error = (expected - part.truth)[part.hidden].astype(float) ** 2
     rounded = (expected.round() - part.truth)[part.hidden].astype(float) ** 2
@@ -91,7 +82,7 @@ def test_likelihood_of_hidden_entries_agrees_with_the_model():
         torch.randn(1, *shape)  # the bound's draw comes first
         noise = torch.randn(shape)
         torch.manual_seed(1)
-        nll = NegativeElbo()(model, batch).outputs[0]
+        nll = NegativeElbo()(model, batch)[2][0]
         expected = model.log_likelihood(batch.values, batch.observed, batch.truth, batch.hidden, noise=noise)
     assert_close(nll, -expected)
 

@@ -1,11 +1,11 @@
-"""A run: epochs of steps, from a state to the next."""
+"""The loop: epochs of steps, from a state to the next."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,17 +14,15 @@ from torch.optim import Adam, AdamW, Optimizer
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from seq2tens.nn.synchronised import Peers
-from seq2tens.training import randomness
-from seq2tens.training.averaging import Average
-from seq2tens.training.checkpoint import Saved
+from seq2tens.training import rng
+from seq2tens.training.ema import EMA
 from seq2tens.training.losses import Loss, LossFunction
-from seq2tens.training.meter import Meter, NonFiniteLoss
+from seq2tens.training.metrics import MeanLoss, Metric, NonFiniteLoss, validate
 from seq2tens.training.progress import Progress
 from seq2tens.training.recipe import Recipe
 from seq2tens.training.sampling import Sampler
 from seq2tens.training.sources import Source
-from seq2tens.training.state import Row, State
-from seq2tens.training.validation import Metric, validate
+from seq2tens.training.state import Row, Snapshot, State
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -64,36 +62,31 @@ class Interrupted(KeyboardInterrupt):
         self.result = result
 
 
-class Run:
+@dataclass(eq=False)
+class Loop:
     """A model, its data and its recipe, ready to be trained epoch by epoch."""
 
-    def __init__(
-        self,
-        model: nn.Module,
-        loss: LossFunction,
-        train: Source,
-        recipe: Recipe,
-        seed: int,
-        fabric: Fabric,
-        validation: Source | None,
-        metrics: Mapping[str, Metric],
-    ) -> None:
-        self.loss, self.train, self.recipe, self.seed, self.fabric = loss, train, recipe, seed, fabric
-        self.validation, self.metrics = validation, metrics
-        self.sampler = Sampler(recipe, train)
-        self.peers = Peers() if fabric.world_size > 1 else None
+    model: nn.Module
+    loss: LossFunction
+    train: Source
+    recipe: Recipe
+    seed: int
+    fabric: Fabric
+    validation: Source | None
+    metrics: Mapping[str, Metric]
+    last: Snapshot | None = field(default=None, init=False)  # the state at the end of the last epoch
+
+    def __post_init__(self) -> None:
+        model, recipe, precision = self.model, self.recipe, self.fabric.strategy.precision
+        self.sampler = Sampler(recipe, self.train)
+        self.peers = Peers() if self.fabric.world_size > 1 else None
         # Fused kernels are several times faster on small tensors, but Fabric cannot clip what they unscale.
-        optimizer = make_optimizer(model, recipe, fused=fabric.strategy.precision.precision != "16-mixed")
-        self.module, self.optimizer = fabric.setup(model, optimizer)
+        optimizer = make_optimizer(model, recipe, fused=precision.precision != "16-mixed")
+        self.module, self.optimizer = self.fabric.setup(model, optimizer)
         steps = recipe.epochs * self.sampler.n_batches
-        self.state = State(
-            model,
-            optimizer,
-            recipe.schedule.build(optimizer, steps, recipe.mode),
-            None if recipe.average is None else Average(model, recipe.average),
-            fabric.strategy.precision,
-        )
-        self.kept: Saved | None = None  # the state at the end of the last epoch
+        schedule = recipe.schedule.build(optimizer, steps, recipe.mode)
+        ema = None if recipe.average is None else EMA(model, recipe.average)
+        self.state = State(model, optimizer, schedule, ema, precision)
 
     def epoch(self, progress: Progress) -> Row:
         """Train an epoch and validate; the state moves on."""
@@ -108,25 +101,25 @@ class Run:
             scheduler.step(row[self.recipe.monitor])
         elif scheduler is not None and not self.recipe.schedule.per_step:
             scheduler.step()
-        self.state.note(row, self.recipe)
-        self.kept = self.state.capture()
+        self.state.record(row, self.recipe)
+        self.last = self.state.snapshot()
         return row
 
     def _train(self, number: int, progress: Progress) -> float:
-        randomness.seed_noise(self.seed, number, self.fabric.global_rank, self.fabric.device)
-        meter = Meter(self.fabric, number)
+        rng.seed_noise(self.seed, number, self.fabric.global_rank, self.fabric.device)
+        mean = MeanLoss(self.fabric, number)
         self.module.train()
-        for i, rows in enumerate(self.sampler.epoch(randomness.order(self.seed, number)), start=1):
-            meter.add(self._step(rows))
+        for i, rows in enumerate(self.sampler.epoch(rng.order(self.seed, number)), start=1):
+            mean.add(self._step(rows))
             if i % LOOK_EVERY == 0:
-                progress.advance(meter.flush())
-        progress.advance(meter.flush())
+                progress.advance(mean.flush())
+        progress.advance(mean.flush())
         self._check_weights(number)
-        return meter.mean()
+        return mean.mean()
 
     def _step(self, rows: Tensor) -> Loss:
-        value = self._loss(rows)
-        self.fabric.backward(self._shared(value))
+        loss = self._loss(rows)
+        self.fabric.backward(self._shared(loss))
         if self.recipe.clip_norm is not None:
             self.fabric.clip_gradients(
                 self.module, self.optimizer, max_norm=self.recipe.clip_norm, error_if_nonfinite=False
@@ -135,9 +128,9 @@ class Run:
         self.optimizer.zero_grad()
         if self.recipe.schedule.per_step:
             self.state.scheduler.step()  # type: ignore[union-attr, call-arg]
-        if self.state.average is not None:
-            self.state.average.update()
-        return value
+        if self.state.ema is not None:
+            self.state.ema.update()
+        return loss
 
     def _loss(self, rows: Tensor) -> Loss:
         """Of this process's part of the batch.
@@ -149,25 +142,24 @@ class Run:
         present = len(own) > 0
         with nullcontext() if present or self.peers is None else self.peers.absent():
             batch = self.fabric.to_device(self.train.batch(own if present else rows[:1]))
-            value = Loss(*self.loss(self.module, batch))
-        return value if present else value._replace(weight=0.0)
+            loss = Loss(*self.loss(self.module, batch))
+        return loss if present else loss._replace(weight=0.0)
 
-    def _shared(self, value: Loss) -> Tensor:
+    def _shared(self, loss: Loss) -> Tensor:
         """Scaled such that the mean over processes, whose weights differ, is the mean over all rows."""
         if self.fabric.world_size == 1:
-            return value.mean
-        weight = torch.tensor(value.weight, dtype=torch.float64, device=self.fabric.device)
+            return loss.mean
+        weight = torch.tensor(loss.weight, dtype=torch.float64, device=self.fabric.device)
         total: Any = self.fabric.all_reduce(weight.clone(), reduce_op="sum")
-        return value.mean * (weight * self.fabric.world_size / total).to(value.mean.dtype)
+        return loss.mean * (weight * self.fabric.world_size / total).to(loss.mean.dtype)
 
     def _validate(self) -> dict[str, float]:
         if self.validation is None:
             return {}
-        given = self.module, self.loss, self.validation, self.metrics, self.fabric, self.sampler.size
-        if self.state.average is None:
-            return validate(*given)
-        with self.state.average.in_place():
-            return validate(*given)
+        with nullcontext() if self.state.ema is None else self.state.ema.in_place():
+            return validate(
+                self.module, self.loss, self.validation, self.metrics, self.fabric, self.sampler.size
+            )
 
     def _check_weights(self, number: int) -> None:
         """A finite loss may still have had an infinite gradient; such weights must not be saved."""
