@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from models.stays import CHANNELS, EXACT, STATIC, batch, build, stays
+from models.irregular.stays import CHANNELS, EXACT, STATIC, batch, build, stays
 from seq2tens.data import Sequences
 from seq2tens.models.irregular.phased_lstm import LEAK, TimeGate
 from seq2tens.models.irregular.readings import read

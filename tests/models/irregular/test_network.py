@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from models.stays import CHANNELS, EXACT, STATIC, batch, build, stays
+from models.irregular.stays import CHANNELS, EXACT, STATIC, batch, build, stays
 from seq2tens.data import Sequences, collate
 from seq2tens.models.irregular import NETWORKS
 

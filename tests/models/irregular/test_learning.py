@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from models.stays import CHANNELS, SMALL
+from models.irregular.stays import CHANNELS, SMALL
 from seq2tens.data import Sequences, physionet2012
 from seq2tens.models.irregular import NETWORKS, IrregularScaler, IrregularSource
 from seq2tens.training import CrossEntropy, Recipe, fit

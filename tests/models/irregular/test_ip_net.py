@@ -3,7 +3,7 @@ import math
 import torch
 from torch.testing import assert_close
 
-from models.stays import CHANNELS, EXACT, STATIC, batch, build, stays
+from models.irregular.stays import CHANNELS, EXACT, STATIC, batch, build, stays
 from seq2tens.models.irregular.ip_net import HIDDEN, SHARPER
 from seq2tens.models.irregular.readings import read
 

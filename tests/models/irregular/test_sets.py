@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from models.stays import EXACT, batch, build, stays
+from models.irregular.stays import EXACT, batch, build, stays
 from seq2tens.data import Sequences
 from seq2tens.models.irregular.network import TimeEncoding
 from seq2tens.models.irregular.readings import Observations

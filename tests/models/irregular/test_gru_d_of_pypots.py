@@ -1,18 +1,16 @@
 """Our GRU-D against the layers of PyPOTS."""
 
-import pytest
 import torch
 from torch import nn
 from torch.testing import assert_close
 
-from models.stays import CHANNELS, EXACT, STATIC, batch, build, stays
-from seq2tens.models.irregular.pypots import PyPOTSGRUD
+from models.irregular.pypots_gru_d import PyPOTSGRUD
+from models.irregular.stays import CHANNELS, EXACT, STATIC, batch, build, stays
 
 WIDTH = 4
 
 
 def theirs(n_static=STATIC):
-    pytest.importorskip("pypots", reason="pip install 'seq2tens[baselines]'")
     torch.manual_seed(0)
     return PyPOTSGRUD(CHANNELS, n_static, width=WIDTH).double().eval()
 

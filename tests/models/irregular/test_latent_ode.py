@@ -6,7 +6,7 @@ from torch import nn
 from torch.distributions import Normal, kl_divergence
 from torch.testing import assert_close
 
-from models.stays import EXACT, batch, build, stays
+from models.irregular.stays import EXACT, batch, build, stays
 from seq2tens.models.irregular.latent_ode import divergence
 from seq2tens.models.irregular.ode import between, rk4_step, trajectory
 

@@ -6,7 +6,7 @@ import torch
 from torch.testing import assert_close
 
 from data.ragged import assert_same
-from models.stays import CHANNELS, STATIC, batch, stays
+from models.irregular.stays import CHANNELS, STATIC, batch, stays
 from seq2tens.data import Sequences, collate
 from seq2tens.models.irregular import IrregularScaler, IrregularSource
 from seq2tens.models.irregular.readings import read
