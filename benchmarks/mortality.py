@@ -14,7 +14,7 @@ from lightning_fabric import Fabric
 from torch.profiler import ProfilerActivity, profile
 
 from seq2tens.data import physionet2012
-from seq2tens.data.physionet2012 import Stays
+from seq2tens.data.datasets.physionet2012 import Stays
 from seq2tens.experiments import mortality
 from seq2tens.experiments.mortality_inputs import Complete
 from seq2tens.experiments.mortality_models import MODELS, TRAINING

@@ -13,7 +13,7 @@ from seq2tens.estimators import (
     ResNetClassifier,
 )
 from seq2tens.estimators.interruption import InterruptedFitWarning
-from seq2tens.estimators.randomness import repeatable_seed
+from seq2tens.estimators.seeds import repeatable_seed
 from seq2tens.training import Checkpoints, Recipe, fast_recipe, paper_recipe
 
 QUICK = {"epochs": 2, "batch_size": 8, "device": "cpu"}

@@ -12,9 +12,8 @@ from typing_extensions import Self
 from seq2tens._checks import require
 from seq2tens._storage import Tensors
 from seq2tens.data import Preparation, Sequences
-from seq2tens.estimators import _plain
 from seq2tens.estimators.inputs import SequenceInput, as_labels
-from seq2tens.estimators.saving import Storable
+from seq2tens.estimators.saving import Storable, plain
 
 if TYPE_CHECKING:
     from seq2tens.estimators.streaming import ClassifierStream
@@ -91,12 +90,12 @@ class SequenceClassifier(PlainClassifier, Storable):
 
     def _facts(self) -> dict[str, Any]:
         return {
-            "classes": _plain.encode_labels(self.classes_),
+            "classes": plain.encode_labels(self.classes_),
             "preparation": self.preparation_.state(),
             "metadata": self.metadata_,
         }
 
     def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
-        self._set_classes(_plain.decode_labels(facts["classes"]))
+        self._set_classes(plain.decode_labels(facts["classes"]))
         self.preparation_ = Preparation.from_state(facts["preparation"])
         self.metadata_ = facts["metadata"]

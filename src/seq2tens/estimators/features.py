@@ -17,14 +17,14 @@ from seq2tens import functional as F
 from seq2tens._storage import Tensors
 from seq2tens.data import Preparation, Sequences, length_blocks
 from seq2tens.estimators.inputs import SequenceInput
-from seq2tens.estimators.randomness import RandomState, seed_of
 from seq2tens.estimators.saving import Storable
+from seq2tens.estimators.seeds import RandomState, seed_of
 from seq2tens.training import SequenceSource
 
 # Numbers in the largest tensor of a block of sequences.
 BLOCK_NUMBERS = 2**23
 
-Path = Float[Tensor, "rows time channels"]
+Values = Float[Tensor, "rows time channels"]
 Lengths = Int[Tensor, " rows"]
 
 
@@ -77,7 +77,7 @@ class SequenceFeatures(SequenceTransformer):
             table[block] = self._map(*self._embed(values, source.lengths[block]))
         return table.numpy()
 
-    def _embed(self, x: Path, lengths: Lengths) -> tuple[Path, Lengths]:
+    def _embed(self, x: Values, lengths: Lengths) -> tuple[Values, Lengths]:
         if self.time:
             x = F.time_embedding(x, lengths=lengths)
         return (F.difference(x, lengths=lengths) if self.difference else x), lengths
@@ -96,7 +96,7 @@ class SequenceFeatures(SequenceTransformer):
         """Prepare the map for so many channels."""
         raise NotImplementedError
 
-    def _map(self, x: Path, lengths: Lengths) -> Float[Tensor, "rows features"]:
+    def _map(self, x: Values, lengths: Lengths) -> Float[Tensor, "rows features"]:
         raise NotImplementedError
 
     def _block_steps(self) -> int:
@@ -157,7 +157,7 @@ class LS2TFeatures(SequenceFeatures):
         """Columns of the result."""
         return self.order * self.width
 
-    def _map(self, x: Path, lengths: Lengths) -> Float[Tensor, "rows features"]:
+    def _map(self, x: Values, lengths: Lengths) -> Float[Tensor, "rows features"]:
         levels = F.ls2t(
             x,
             self.functionals_,
@@ -226,7 +226,7 @@ class Seq2TensFeatures(SequenceFeatures):
         channels = self.preparation_.n_outputs + bool(self.time)
         return sum(channels**m for m in range(1, self.order + 1))
 
-    def _map(self, x: Path, lengths: Lengths) -> Float[Tensor, "rows features"]:
+    def _map(self, x: Values, lengths: Lengths) -> Float[Tensor, "rows features"]:
         levels = algebra.seq2tens(x, self.order, self.lift, lengths=lengths).levels[1:]
         factors = self._scale(self.order, lengths)
         return torch.cat([level.flatten(1) * factors[:, m] for m, level in enumerate(levels)], dim=1)

@@ -16,12 +16,11 @@ from seq2tens import _checks as check
 from seq2tens import training
 from seq2tens._storage import Tensors
 from seq2tens.data import Preparation, Sequences, length_blocks
-from seq2tens.estimators import _plain
 from seq2tens.estimators.base import SequenceClassifier
 from seq2tens.estimators.devices import find_device, is_first, make_fabric
 from seq2tens.estimators.interruption import train
-from seq2tens.estimators.randomness import RandomState, repeatable_seed
-from seq2tens.estimators.saving import restored
+from seq2tens.estimators.saving import plain, restored
+from seq2tens.estimators.seeds import RandomState, repeatable_seed
 from seq2tens.estimators.weighting import class_weights, row_weights
 from seq2tens.training import Checkpoints, CrossEntropy, Recipe, SequenceBatch, SequenceSource, Subset
 from seq2tens.training.progress import Style
@@ -100,7 +99,7 @@ class NetworkClassifier(SequenceClassifier):
     _paper_model: ClassVar[Literal["fcn-ls2t", "resnet"]] = "fcn-ls2t"
 
     def _fit(self, X: Sequences, y: Shaped[np.ndarray, " rows"], sample_weight: Any = None) -> None:
-        fabric = make_fabric(self.device, _plain.python(self.devices), _plain.python(self.num_nodes))
+        fabric = make_fabric(self.device, plain.python(self.devices), plain.python(self.num_nodes))
         seed = fabric.broadcast(repeatable_seed(self.random_state, self.checkpoint))
         labels = torch.from_numpy(np.searchsorted(self.classes_, y))
         kept, held = self._split(labels, seed)
@@ -177,7 +176,7 @@ class NetworkClassifier(SequenceClassifier):
             recipe = (
                 training.paper_recipe(n_train, self._paper_model) if paper else training.fast_recipe(n_train)
             )
-        given = {name: _plain.python(getattr(self, name)) for name in OVERRIDES}
+        given = {name: plain.python(getattr(self, name)) for name in OVERRIDES}
         changes = {name: value for name, value in given.items() if value is not None}
         changes["class_weights"] = self.class_weight is not None
         if self.validation_fraction is not None and recipe.monitor == "train_loss":
@@ -197,7 +196,7 @@ class NetworkClassifier(SequenceClassifier):
     def _network(self, seed: int) -> WithHead:
         common = {field.name for field in fields(NetworkClassifier)}
         own = [field.name for field in fields(self) if field.name not in common]
-        sizes = {name: _plain.python(getattr(self, name)) for name in own}
+        sizes = {name: plain.python(getattr(self, name)) for name in own}
         with initial(seed):
             return WithHead(type(self)._features(self.preparation_.n_outputs, **sizes), self.n_classes_)
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from seq2tens import _checks as check
 from seq2tens.data import physionet2012
-from seq2tens.data.physionet2012 import Stays
+from seq2tens.data.datasets.physionet2012 import Stays
 from seq2tens.estimators.networks import accuracy
 from seq2tens.experiments import provenance
 from seq2tens.experiments.experiment import Experiment

@@ -12,11 +12,10 @@ from jaxtyping import Float
 from seq2tens._checks import positive_int, require
 from seq2tens._storage import Tensors
 from seq2tens.data import Preparation, Sequences, held_out
-from seq2tens.estimators import _plain
-from seq2tens.estimators.imputers.kinds import Collection, Values, read
+from seq2tens.estimators.imputers.formats import Collection, Values, read
 from seq2tens.estimators.inputs import SequenceInput
-from seq2tens.estimators.randomness import RandomState, seed_of
-from seq2tens.estimators.saving import Storable
+from seq2tens.estimators.saving import Storable, plain
+from seq2tens.estimators.seeds import RandomState, seed_of
 
 Draws = Float[np.ndarray, "draws steps channels"]
 
@@ -66,7 +65,7 @@ class Imputer(SequenceInput, Storable, BaseCollectionTransformer):
         Returns:
             A list of collections; for an array, one array with an axis more before the others.
         """
-        n = _plain.python(n)
+        n = plain.python(n)
         positive_int("n", n)
         given = self._fitted_to(X)
         draws = self._draws(given.sequences, n, seed_of(random_state))

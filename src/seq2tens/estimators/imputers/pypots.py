@@ -21,10 +21,10 @@ from seq2tens import _checks as check
 from seq2tens._storage import Tensors
 from seq2tens.data import Sequences, held_out
 from seq2tens.estimators.devices import find_device
-from seq2tens.estimators.imputers.kinds import Values
-from seq2tens.estimators.imputers.latent import constants
-from seq2tens.estimators.imputers.points import LEFT_OUT, PointImputer
-from seq2tens.estimators.randomness import RandomState, seed_of
+from seq2tens.estimators.imputers.autoencoder import constants
+from seq2tens.estimators.imputers.formats import Values
+from seq2tens.estimators.imputers.point import LEFT_OUT, PointImputer
+from seq2tens.estimators.seeds import RandomState, seed_of
 from seq2tens.training.rng import initial
 
 Cube = Float[np.ndarray, "sequences time channels"]
