@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from aeon.transformations.collection.base import BaseCollectionTransformer
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -16,8 +15,7 @@ from seq2tens import algebra
 from seq2tens import functional as F
 from seq2tens._storage import Tensors
 from seq2tens.data import Preparation, Sequences, length_blocks
-from seq2tens.estimators.inputs import SequenceInput
-from seq2tens.estimators.saving import Storable
+from seq2tens.estimators.base import SequenceTransformer
 from seq2tens.estimators.seeds import RandomState, seed_of
 from seq2tens.training import SequenceSource
 
@@ -28,27 +26,18 @@ Values = Float[Tensor, "rows time channels"]
 Lengths = Int[Tensor, " rows"]
 
 
-class SequenceTransformer(SequenceInput, Storable, BaseCollectionTransformer):
+class TableTransformer(SequenceTransformer):
     """Sequences of any length to a table with one row each."""
 
-    _tags: ClassVar[dict[str, Any]] = {
-        "X_inner_type": ["np-list", "numpy3D"],
-        "output_data_type": "Tabular",
-        "removes_missing_values": True,
-        "removes_unequal_length": True,
-        "capability:multivariate": True,
-        "capability:unequal_length": True,
-        "capability:missing_values": True,
-    }
+    _tags: ClassVar[dict[str, Any]] = {"output_data_type": "Tabular", "removes_unequal_length": True}
 
     def transform(self, X: Any, y: Any = None) -> Float[np.ndarray, "rows features"]:
-        """The features of each sequence; `y` is not looked at (aeon would count the labels, but not
-        `Sequences`)."""
+        """The features of each sequence; `y` is not looked at."""
         return super().transform(X)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class SequenceFeatures(SequenceTransformer):
+class SequenceFeatures(TableTransformer):
     """What `LS2TFeatures` and `Seq2TensFeatures` have in common.
 
     Args:
@@ -64,12 +53,12 @@ class SequenceFeatures(SequenceTransformer):
     difference: bool = True
     normalization: float = 0.5
 
-    def _fit(self, X: Sequences, y: Any = None) -> None:
+    def _fit(self, X: Sequences) -> None:
         self.preparation_ = Preparation(self.scaling).fit(X)
         self._start(self.preparation_.n_outputs + bool(self.time))
 
     @torch.inference_mode()
-    def _transform(self, X: Sequences, y: Any = None) -> Float[np.ndarray, "rows features"]:
+    def _transform(self, X: Sequences) -> Float[np.ndarray, "rows features"]:
         source = SequenceSource(self.preparation_.transform(X))
         table = torch.empty(len(source), self.n_features_, dtype=torch.float64)
         for block in map(torch.from_numpy, length_blocks(X.lengths, self._block_steps())):
@@ -101,12 +90,6 @@ class SequenceFeatures(SequenceTransformer):
 
     def _block_steps(self) -> int:
         raise NotImplementedError
-
-    def _facts(self) -> dict[str, Any]:
-        return {"preparation": self.preparation_.state(), "metadata": self.metadata_}
-
-    def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
-        self.preparation_, self.metadata_ = Preparation.from_state(facts["preparation"]), facts["metadata"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

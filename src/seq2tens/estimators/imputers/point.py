@@ -29,8 +29,8 @@ class PointImputer(Imputer):
 
     errors_: Float[np.ndarray, "levels channels"]
 
-    def _fit(self, X: Sequences, y: Any = None) -> None:
-        super()._fit(X, y)
+    def _fit(self, X: Sequences) -> None:
+        super()._fit(X)
         self.errors_ = _quantiles(self._errors(X))
 
     def _errors(self, X: Sequences) -> Values:

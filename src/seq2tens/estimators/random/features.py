@@ -17,7 +17,7 @@ from torch import Tensor
 from seq2tens import _checks as check
 from seq2tens._storage import Tensors
 from seq2tens.data import Preparation, Scaler, Sequences, collate, length_blocks
-from seq2tens.estimators.features import SequenceTransformer
+from seq2tens.estimators.features import TableTransformer
 from seq2tens.estimators.random.blocks import Block, Calibration
 from seq2tens.estimators.random.ridge import torch_threads
 from seq2tens.estimators.seeds import RandomState, seed_of
@@ -29,7 +29,7 @@ CALIBRATION = 64
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class RandomLS2TFeatures(SequenceTransformer):
+class RandomLS2TFeatures(TableTransformer):
     """Random convolutions and random functionals of the Seq2Tens map that run over them, pooled along time.
 
     Nothing is trained. A block has 32 dilated convolutions of the values or of their increments, and as many
@@ -66,7 +66,7 @@ class RandomLS2TFeatures(SequenceTransformer):
         """Columns of the result."""
         return sum(block.n_features for block in self.blocks_)
 
-    def _fit(self, X: Sequences, y: Any = None) -> None:
+    def _fit(self, X: Sequences) -> None:
         check.positive_int("n_blocks", self.n_blocks)
         check.positive_int("order", self.order)
         self.preparation_ = Preparation(self.scaling).fit(X)
@@ -87,7 +87,7 @@ class RandomLS2TFeatures(SequenceTransformer):
         return [Block.draw(self.seed_, number, *sizes) for number in range(self.n_blocks)]
 
     @torch.no_grad()
-    def _transform(self, X: Sequences, y: Any = None) -> Float[np.ndarray, "rows features"]:
+    def _transform(self, X: Sequences) -> Float[np.ndarray, "rows features"]:
         table = torch.empty(len(X), self.n_features_)
         columns = torch.arange(self.n_features_).split([block.n_features for block in self.blocks_])
         with one_thread_each(self.n_jobs) as run:
@@ -116,15 +116,14 @@ class RandomLS2TFeatures(SequenceTransformer):
 
     def _facts(self) -> dict[str, Any]:
         return {
-            "preparation": self.preparation_.state(),
-            "metadata": self.metadata_,
+            **super()._facts(),
             "increments": self.increments_.state(),
             "seed": self.seed_,
             "length": self.length_,
         }
 
     def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
-        self.preparation_, self.metadata_ = Preparation.from_state(facts["preparation"]), facts["metadata"]
+        super()._restore(tensors, facts)
         self.increments_ = Scaler.from_state(facts["increments"])
         self.seed_, self.length_ = facts["seed"], facts["length"]
         sizes, drawn = (self.n_blocks, self.order), tuple(tensors["level_scale"].shape[:2])

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from seq2tens._storage import Tensors
 from seq2tens.data import Sequences
-from seq2tens.estimators.base import SequenceClassifier
-from seq2tens.estimators.inputs import SequenceInput, as_sequences
+from seq2tens.estimators.base import SequenceClassifier, SequenceEstimator
+from seq2tens.estimators.inputs import as_sequences
 from seq2tens.estimators.random.explanation import Explanation, explain_features
 from seq2tens.estimators.random.features import RandomLS2TFeatures
 from seq2tens.estimators.random.ridge import (
@@ -33,6 +33,7 @@ from seq2tens.estimators.weighting import class_weights, row_weights
 
 # Matrices of so few rows are done with before threads have found together.
 FEW = 1024
+TAGS = {"algorithm_type": "convolution", "capability:multithreading": True}
 # How steep probabilities may be as functions of the linear model.
 SHARPNESS = tuple(2.0 ** (k / 2) for k in range(-4, 15))
 
@@ -141,10 +142,7 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
 
     class_weight: Literal["balanced"] | dict[Any, float] | None = None
 
-    _tags: ClassVar[dict[str, Any]] = {
-        "algorithm_type": "convolution",
-        "capability:multithreading": True,
-    }
+    _tags: ClassVar[dict[str, Any]] = TAGS
 
     def _fit(self, X: Sequences, y: Shaped[np.ndarray, " rows"], sample_weight: Any = None) -> None:
         labels = torch.from_numpy(np.searchsorted(self.classes_, y))
@@ -172,7 +170,7 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class RandomLS2TRegressor(RandomLS2T, SequenceInput, Storable, BaseRegressor):
+class RandomLS2TRegressor(RandomLS2T, SequenceEstimator, Storable, BaseRegressor):
     """Ridge regression on `RandomLS2TFeatures`, with its arguments and `penalties`.
 
     Example:
@@ -185,14 +183,7 @@ class RandomLS2TRegressor(RandomLS2T, SequenceInput, Storable, BaseRegressor):
         True
     """
 
-    _tags: ClassVar[dict[str, Any]] = {
-        "X_inner_type": ["np-list", "numpy3D"],
-        "algorithm_type": "convolution",
-        "capability:multivariate": True,
-        "capability:unequal_length": True,
-        "capability:missing_values": True,
-        "capability:multithreading": True,
-    }
+    _tags: ClassVar[dict[str, Any]] = TAGS
 
     def _fit(self, X: Sequences, y: Float[np.ndarray, " rows"]) -> None:
         values = torch.from_numpy(np.asarray(y, dtype=np.float64))
@@ -207,8 +198,8 @@ class RandomLS2TRegressor(RandomLS2T, SequenceInput, Storable, BaseRegressor):
         return {**self.features_._facts(), "level": self.level_, "spread": self.spread_}
 
     def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
+        super()._restore(tensors, facts)
         self._restore_model(tensors, facts)
-        self.metadata_ = facts["metadata"]
         self.level_, self.spread_ = facts["level"], facts["spread"]
 
 
