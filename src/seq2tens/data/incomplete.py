@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
-from seq2tens._checks import require
+from seq2tens._checks import ArgumentError, require
 from seq2tens.data import _packed
 from seq2tens.data.sequences import Rows
 
@@ -95,8 +95,8 @@ class Incomplete:
     def _check_names(self) -> None:
         n, _, channels = self.truth.shape
         for name in ("labels", "ids"):
-            if (given := getattr(self, name)) is not None:
-                array = np.asarray(given)
+            if (column := getattr(self, name)) is not None:
+                array = np.asarray(column)
                 require(array.shape == (n,), f"`{name}` must have shape (n,) = ({n},), got {array.shape}")
                 object.__setattr__(self, name, array)
         require(
@@ -144,7 +144,7 @@ def _check_finite(name: str, X: np.ndarray) -> None:
     infinite = np.argwhere(np.isinf(X))
     if len(infinite):
         n, step, channel = infinite[0].tolist()
-        raise ValueError(
+        raise ArgumentError(
             f"`{name}` must be finite or NaN, got {X[n, step, channel]} at sequence {n}, step {step}, "
             f"channel {channel}"
         )

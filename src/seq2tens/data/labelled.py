@@ -30,16 +30,16 @@ class Labelled:
     def __post_init__(self) -> None:
         n = len(self.sequences)
         for name in ("labels", "ids"):
-            if (given := getattr(self, name)) is not None:
-                array = np.asarray(given)
+            if (column := getattr(self, name)) is not None:
+                array = np.asarray(column)
                 require(
                     array.shape == (n,), f"`{name}` must have shape (sequences,) = ({n},), got {array.shape}"
                 )
                 object.__setattr__(self, name, array)
-        found, expected = self.channels, self.sequences.n_channels
+        channels, expected = self.channels, self.sequences.n_channels
         require(
-            found is None or len(found) == expected,
-            f"`channels` must name the {expected} channels of `sequences`, got {found}",
+            channels is None or len(channels) == expected,
+            f"`channels` must name the {expected} channels of `sequences`, got {channels}",
         )
 
     def __len__(self) -> int:

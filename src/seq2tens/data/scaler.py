@@ -59,7 +59,7 @@ class Scaler:
 
     def _by_channel(self, sequences: Sequences) -> Float[np.ndarray, "steps channels"]:
         if self.mean_ is None or self.scale_ is None:
-            raise ValueError('`transform` in mode "channel" needs `fit` first')
+            raise check.ArgumentError('`transform` in mode "channel" needs `fit` first')
         check.require(
             len(self.mean_) == sequences.n_channels,
             f"`sequences` must have {len(self.mean_)} channels as in `fit`, got {sequences.n_channels}",

@@ -92,11 +92,11 @@ def collection_type(X: Any) -> str:
     try:
         return get_type(X)
     except (TypeError, ValueError) as error:
-        given = f"list of {type(X[0]).__name__}" if isinstance(X, list) else type(X).__name__
+        received = f"list of {type(X[0]).__name__}" if isinstance(X, list) else type(X).__name__
         raise TypeError(
             "`X` must be an array (n, channels, time) of numbers, a list of arrays (channels, time) or of "
             "frames (time, channels), a frame indexed by (instance, time) or `Sequences`, "
-            f"got {given} ({error})"
+            f"got {received} ({error})"
         ) from error
 
 

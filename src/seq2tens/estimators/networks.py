@@ -102,20 +102,20 @@ class NetworkClassifier(SequenceClassifier):
         fabric = make_fabric(self.device, plain.python(self.devices), plain.python(self.num_nodes))
         seed = fabric.broadcast(repeatable_seed(self.random_state, self.checkpoint))
         labels = torch.from_numpy(np.searchsorted(self.classes_, y))
-        kept, held = self._split(labels, seed)
+        train_rows, validation_rows = self._split(labels, seed)
         preparation = Preparation(self._scaling(len(X)), self.since_observed)
-        self.preparation_ = preparation.fit(X if held is None else X[kept.numpy()])
+        self.preparation_ = preparation.fit(X if validation_rows is None else X[train_rows.numpy()])
         source = SequenceSource(self.preparation_.transform(X), labels, row_weights(sample_weight, labels))
-        recipe = self._recipe(len(kept))
+        recipe = self._recipe(len(train_rows))
         self.network_ = self._network(seed)
         result = train(
             self.network_,
-            self._loss(source, kept, recipe),
-            source if held is None else Subset(source, kept),
+            self._loss(source, train_rows, recipe),
+            source if validation_rows is None else Subset(source, train_rows),
             recipe=recipe,
             seed=seed,
-            validation=None if held is None else Subset(source, held),
-            metrics=None if held is None else {"accuracy": accuracy},
+            validation=None if validation_rows is None else Subset(source, validation_rows),
+            metrics=None if validation_rows is None else {"accuracy": accuracy},
             fabric=fabric,
             checkpoint=self.checkpoint,
             progress=self.progress,
@@ -159,13 +159,15 @@ class NetworkClassifier(SequenceClassifier):
             0 < self.validation_fraction < 1,
             f"`validation_fraction` must lie in (0, 1), got {self.validation_fraction}",
         )
-        kept, held = training.validation_split(labels, self.validation_fraction, order(seed, 0))
+        train_rows, validation_rows = training.validation_split(
+            labels, self.validation_fraction, order(seed, 0)
+        )
         check.require(
-            len(held) > 0,
+            len(validation_rows) > 0,
             f"`validation_fraction` must give at least one of {len(labels)} sequences, "
             f"got none for {self.validation_fraction}",
         )
-        return kept, held
+        return train_rows, validation_rows
 
     def _recipe(self, n_train: int) -> Recipe:
         """The recipe with what the arguments say in its place."""
@@ -176,8 +178,8 @@ class NetworkClassifier(SequenceClassifier):
             recipe = (
                 training.paper_recipe(n_train, self._paper_model) if paper else training.fast_recipe(n_train)
             )
-        given = {name: plain.python(getattr(self, name)) for name in OVERRIDES}
-        changes = {name: value for name, value in given.items() if value is not None}
+        own = {name: plain.python(getattr(self, name)) for name in OVERRIDES}
+        changes = {name: value for name, value in own.items() if value is not None}
         changes["class_weights"] = self.class_weight is not None
         if self.validation_fraction is not None and recipe.monitor == "train_loss":
             changes |= {"monitor": "validation_loss", "mode": "min", "keep_best": True}

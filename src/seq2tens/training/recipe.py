@@ -107,8 +107,8 @@ class Recipe:
             f"`monitor` must be 'train_loss' or begin with 'validation_', got {self.monitor!r}",
         )
         if not isinstance(self.schedule, Schedule):
-            kinds = ", ".join(cls.__name__ for cls in schedules.KINDS.values())
-            raise TypeError(f"`schedule` must be one of {kinds}, got {type(self.schedule).__name__}")
+            names = ", ".join(cls.__name__ for cls in schedules.KINDS.values())
+            raise TypeError(f"`schedule` must be one of {names}, got {type(self.schedule).__name__}")
 
     def size(self, n_train: int) -> int:
         """The batch size for so many training sequences."""

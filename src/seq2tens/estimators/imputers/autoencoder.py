@@ -120,8 +120,8 @@ class LatentImputer(Imputer):
         raise NotImplementedError
 
     def _network(self, seed: int) -> GPVAE:
-        given = ("latent", "encoder_sizes", "decoder_sizes", "window", "beta", "likelihood", "image_shape")
-        common = {name: plain.python(getattr(self, name)) for name in given}
+        names = ("latent", "encoder_sizes", "decoder_sizes", "window", "beta", "likelihood", "image_shape")
+        common = {name: plain.python(getattr(self, name)) for name in names}
         with initial(seed):
             network = GPVAE(self.n_channels_, **common, variance="learn", **self._settings())
         # Checkpoints tell runs apart by such attributes.

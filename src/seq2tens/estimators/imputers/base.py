@@ -36,8 +36,8 @@ class Imputer(SequenceTransformer):
 
     def transform(self, X: Any, y: Any = None) -> Any:
         """The collection with every missing entry filled; `y` is not looked at."""
-        given = self._fitted_to(X)
-        return given.with_values(self._completed(given.sequences))
+        collection = self._fitted_to(X)
+        return collection.with_values(self._completed(collection.sequences))
 
     def sample(self, X: Any, n: int = 1, random_state: RandomState = None) -> Any:
         """Completed copies with missing entries drawn at random.
@@ -53,10 +53,10 @@ class Imputer(SequenceTransformer):
         """
         n = plain.python(n)
         positive_int("n", n)
-        given = self._fitted_to(X)
-        draws = self._draws(given.sequences, n, seed_of(random_state))
-        copies = [given.with_values(_missing_only(given.sequences, values)) for values in draws]
-        return np.stack(copies) if given.stacks else copies
+        collection = self._fitted_to(X)
+        draws = self._draws(collection.sequences, n, seed_of(random_state))
+        copies = [collection.with_values(_missing_only(collection.sequences, values)) for values in draws]
+        return np.stack(copies) if collection.stacks else copies
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[Any, Any]:
         """Lower and upper ends of intervals that hold a missing entry with this probability, each by itself.
@@ -64,11 +64,11 @@ class Imputer(SequenceTransformer):
         Both are collections like `X`; at observed entries they are the value itself.
         """
         require(0 < coverage < 1, f"`coverage` must lie in (0, 1), got {coverage}")
-        given = self._fitted_to(X)
-        low, high = self._intervals(given.sequences, coverage)
+        collection = self._fitted_to(X)
+        low, high = self._intervals(collection.sequences, coverage)
         return (
-            given.with_values(_missing_only(given.sequences, low)),
-            given.with_values(_missing_only(given.sequences, high)),
+            collection.with_values(_missing_only(collection.sequences, low)),
+            collection.with_values(_missing_only(collection.sequences, high)),
         )
 
     def score(
@@ -125,10 +125,10 @@ class Imputer(SequenceTransformer):
 
     def _fitted_to(self, X: Any) -> Collection:
         self._check_is_fitted()
-        given = read(X)
+        collection = read(X)
         self._check_columns(X)
-        self._check_shape(given.sequences)
-        return given
+        self._check_shape(collection.sequences)
+        return collection
 
     def _completed(self, X: Sequences) -> Values:
         return X.values if not np.isnan(X.values).any() else _missing_only(X, self._fill(X))

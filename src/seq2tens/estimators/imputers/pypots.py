@@ -220,11 +220,11 @@ def import_pypots(purpose: str) -> Any:
 @contextmanager
 def _unheard(logger: logging.Logger) -> Iterator[None]:
     """Nothing is logged or warned of, and what PyPOTS would catch and only log, as Ctrl-C, is raised."""
-    outside = sys.exc_info()[1]
+    handled = sys.exc_info()[1]
 
     def judge(record: logging.LogRecord) -> bool:
         error = sys.exc_info()[1]
-        if error is not None and error is not outside:
+        if error is not None and error is not handled:
             raise error
         return False
 

@@ -34,8 +34,8 @@ from seq2tens.estimators.weighting import class_weights, row_weights
 # Matrices of so few rows are done with before threads have found together.
 FEW = 1024
 TAGS = {"algorithm_type": "convolution", "capability:multithreading": True}
-# How steep probabilities may be as functions of the linear model.
-SHARPNESS = tuple(2.0 ** (k / 2) for k in range(-4, 15))
+# Candidates for the inverse temperature of the softmax.
+INVERSE_TEMPERATURES = tuple(2.0 ** (k / 2) for k in range(-4, 15))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -155,18 +155,18 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
         self._learn(X, targets, total / total.mean())
         assert self.ridge_.held_out is not None
         rows = self.ridge_.sample
-        self.sharpness_ = best_sharpness(self.ridge_.held_out, labels[rows], total[rows])
+        self.inverse_temperature_ = best_inverse_temperature(self.ridge_.held_out, labels[rows], total[rows])
 
     def _predict_proba(self, X: Sequences) -> Float[np.ndarray, "rows classes"]:
-        return torch.softmax(self._decide(X).double() * self.sharpness_, dim=1).numpy()
+        return torch.softmax(self._decide(X).double() * self.inverse_temperature_, dim=1).numpy()
 
     def _facts(self) -> dict[str, Any]:
-        return {**self.features_._facts(), **super()._facts(), "sharpness": self.sharpness_}
+        return {**self.features_._facts(), **super()._facts(), "sharpness": self.inverse_temperature_}
 
     def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
         super()._restore(tensors, facts)
         self._restore_model(tensors, facts)
-        self.sharpness_ = facts["sharpness"]
+        self.inverse_temperature_ = facts["sharpness"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -203,13 +203,13 @@ class RandomLS2TRegressor(RandomLS2T, SequenceEstimator, Storable, BaseRegressor
         self.level_, self.spread_ = facts["level"], facts["spread"]
 
 
-def best_sharpness(scores: Float[Tensor, "rows classes"], labels: Tensor, weights: Tensor) -> float:
+def best_inverse_temperature(scores: Float[Tensor, "rows classes"], labels: Tensor, weights: Tensor) -> float:
     """The factor of the scores whose softmax gives the labels the highest likelihood."""
     losses = [
         float(
-            torch.nn.functional.cross_entropy(scores.double() * s, labels, reduction="none")
+            torch.nn.functional.cross_entropy(scores.double() * factor, labels, reduction="none")
             @ weights.double()
         )
-        for s in SHARPNESS
+        for factor in INVERSE_TEMPERATURES
     ]
-    return SHARPNESS[int(np.argmin(losses))]
+    return INVERSE_TEMPERATURES[int(np.argmin(losses))]

@@ -57,14 +57,14 @@ class Storable:
         Files that were changed since are refused.
         """
         folder, document, tensors = model_folder.read(Path(os.path.realpath(path)))
-        found = Storable._known.get(str(document["class"]))
-        if found is None or not issubclass(found, cls):
+        kind = Storable._known.get(str(document["class"]))
+        if kind is None or not issubclass(kind, cls):
             raise ArgumentError(
                 f"`path` must hold a saved {cls.__name__}, got {document['class']} in {folder}"
             )
         with _refusing(folder):
             params = {name: plain.decode(value) for name, value in document["params"].items()}
-            estimator = found(**params)
+            estimator = kind(**params)
             estimator._restore(tensors, document["facts"])
         estimator.notes_ = document["notes"]
         estimator.is_fitted = True
@@ -98,12 +98,12 @@ def restored(make: Callable[[], Network], weights: Tensors, device: torch.device
     One of other sizes is refused before it takes time and memory.
     """
     with torch.device("meta"), _parameters_at_most(len(weights)):
-        asked = {name: tuple(tensor.shape) for name, tensor in make().state_dict().items()}
-    there = {name: tuple(tensor.shape) for name, tensor in weights.items()}
-    wrong = sorted(name for name in asked.keys() | there if asked.get(name) != there.get(name))
+        needed = {name: tuple(tensor.shape) for name, tensor in make().state_dict().items()}
+    saved = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    wrong = sorted(name for name in needed.keys() | saved if needed.get(name) != saved.get(name))
     require(
         not wrong,
-        f"the arguments must be those of the tensors, got {_first(wrong, asked)} for {_first(wrong, there)}",
+        f"the arguments must be those of the tensors, got {_first(wrong, needed)} for {_first(wrong, saved)}",
     )
     network = make().eval()
     network.load_state_dict(weights)

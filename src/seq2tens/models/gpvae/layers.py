@@ -66,8 +66,8 @@ class ImagePreprocessor(nn.Module):
     def _black_and_white(self, images: Float[Tensor, "n height width"]) -> Tensor:
         _, height, width = images.shape
         table = self._table(images)
-        outside = len(table) - 1
-        codes = nn.functional.pad(_neighbourhoods(images), (1, 1, 1, 1), value=outside)
+        beyond_edge = len(table) - 1
+        codes = nn.functional.pad(_neighbourhoods(images), (1, 1, 1, 1), value=beyond_edge)
         total = images.new_zeros(images.numel())
         for row in range(3):
             for column in range(3):

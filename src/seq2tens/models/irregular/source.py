@@ -25,8 +25,8 @@ class IrregularSource:
         self.sequences = sequences
         self.lengths = torch.tensor(sequences.lengths)
         self.labels = None if labels is None else torch.as_tensor(np.array(labels)).long()
-        found = len(sequences) if self.labels is None else len(self.labels)
-        check.require(found == len(sequences), f"`labels` must have {len(sequences)} rows, got {found}")
+        rows = len(sequences) if self.labels is None else len(self.labels)
+        check.require(rows == len(sequences), f"`labels` must have {len(sequences)} rows, got {rows}")
 
     def __len__(self) -> int:
         return len(self.sequences)

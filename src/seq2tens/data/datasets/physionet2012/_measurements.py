@@ -83,9 +83,9 @@ class Records:
         stays = [part.stays for part in parts]
         labels = [part.labels for part in stays if part.labels is not None]
         ids = [part.ids for part in stays if part.ids is not None]
-        joined = Sequences.concatenate([part.sequences for part in stays])
+        sequences = Sequences.concatenate([part.sequences for part in stays])
         return cls(
-            Labelled(joined, np.concatenate(labels) if labels else None, np.concatenate(ids), CHANNELS),
+            Labelled(sequences, np.concatenate(labels) if labels else None, np.concatenate(ids), CHANNELS),
             np.concatenate([part.left_out for part in parts]),
             tuple(skipped for part in parts for skipped in part.skipped),
             sum(part.repeated for part in parts),
@@ -102,12 +102,16 @@ def gather(
     ids = np.unique(measurements.record)
     series = _known_series(measurements)
     has_series = np.isin(ids, series.record[series.parameter != WEIGHT])
-    kept = ids[has_series]
-    sequences, repeated = _sequences(series[np.isin(series.record, kept)], kept, _static(measurements, kept))
-    labels = (
-        None if deaths is None else np.array([deaths[record] for record in kept.tolist()], dtype=np.int64)
+    with_series = ids[has_series]
+    sequences, repeated = _sequences(
+        series[np.isin(series.record, with_series)], with_series, _static(measurements, with_series)
     )
-    return Records(Labelled(sequences, labels, kept, CHANNELS), ids[~has_series], skipped, repeated)
+    labels = (
+        None
+        if deaths is None
+        else np.array([deaths[record] for record in with_series.tolist()], dtype=np.int64)
+    )
+    return Records(Labelled(sequences, labels, with_series, CHANNELS), ids[~has_series], skipped, repeated)
 
 
 def _known_series(measurements: Measurements) -> Measurements:
