@@ -76,7 +76,7 @@ def to_multiindex(sequences: Sequences) -> pd.DataFrame:
         raise ArgumentError(f"`sequences` must all have steps (rows of the frame), but sequence {i} has none")
     instances = np.repeat(np.arange(len(sequences)), lengths)
     times = sequences.times
-    clock = np.arange(len(instances)) - np.repeat(sequences.offsets[:-1], lengths) if times is None else times
+    clock = np.arange(len(instances)) - sequences.starts if times is None else times
     index = pd.MultiIndex.from_arrays([instances, clock], names=["instances", "timepoints"])
     return pd.DataFrame(sequences.values.copy(), index=index, columns=_column_names(sequences))
 

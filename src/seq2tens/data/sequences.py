@@ -72,6 +72,11 @@ class Sequences:
         return np.diff(self.offsets)
 
     @property
+    def starts(self) -> Int[np.ndarray, " steps"]:
+        """The first step of the sequence that each step belongs to."""
+        return np.repeat(self.offsets[:-1], self.lengths)
+
+    @property
     def n_channels(self) -> int:
         """Number of channels, the same for all."""
         return int(self.values.shape[1])

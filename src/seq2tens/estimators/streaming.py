@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from seq2tens import _checks as check
 from seq2tens.data import Preparation, Scaler, Sequences
+from seq2tens.data.filling import last_observed, values_at
 from seq2tens.estimators.networks import NetworkClassifier, WithHead
 from seq2tens.nn import Stream
 from seq2tens.nn.streaming import trees
@@ -108,9 +109,7 @@ def _filled(values: Rows, seen: np.ndarray, before: np.ndarray) -> Rows:
     """The last observed value of each channel, `before` where there is none yet."""
     if len(values) == 1:
         return np.where(seen, values, before)
-    whole = np.concatenate([before[None], values])
-    last = np.maximum.accumulate(np.where(seen, np.arange(1, len(whole))[:, None], 0), axis=0)
-    return np.take_along_axis(whole, last, axis=0)
+    return values_at(values, last_observed(seen, np.zeros(len(values), dtype=np.int64)), before)
 
 
 def _static(preparation: Preparation, static: Any) -> Float[np.ndarray, "1 features"] | None:

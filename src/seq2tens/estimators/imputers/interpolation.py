@@ -10,10 +10,9 @@ from jaxtyping import Bool, Int
 
 from seq2tens._checks import choice
 from seq2tens.data import Sequences
+from seq2tens.data.filling import Steps, last_before, values_at
 from seq2tens.estimators.imputers.formats import Values
 from seq2tens.estimators.imputers.point import PointImputer
-
-Steps = Int[np.ndarray, "steps channels"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -74,8 +73,7 @@ class ForwardImputer(RuleImputer):
     """
 
     def _fill(self, X: Sequences) -> Values:
-        before = last_before(~np.isnan(X.values), X.offsets)
-        return np.where(before >= 0, _at(X.values, before), self.scaler_.mean_)
+        return values_at(X.values, last_before(~np.isnan(X.values), X.starts), self.scaler_.mean_)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -95,30 +93,18 @@ class LinearImputer(RuleImputer):
 
     def _fill(self, X: Sequences) -> Values:
         seen = ~np.isnan(X.values)
-        before, after = last_before(seen, X.offsets), first_after(seen, X.offsets)
-        left, right = (_at(X.values, step).astype(np.float64) for step in (before, after))
-        line = left + _passed(X, before, after) * (right - left)
-        ends = np.where(before >= 0, left, np.where(after >= 0, right, self.scaler_.mean_))
-        return np.where((before >= 0) & (after >= 0), line, ends)
-
-
-def last_before(seen: Bool[np.ndarray, "steps channels"], offsets: Int[np.ndarray, " bounds"]) -> Steps:
-    """The last step with a value before each step of the same sequence, -1 where there is none."""
-    steps = np.arange(len(seen))[:, None]
-    last = np.maximum.accumulate(np.where(seen, steps, -1), axis=0)
-    earlier = np.concatenate([np.full_like(last[:1], -1), last[:-1]])
-    start = np.repeat(offsets[:-1], np.diff(offsets))[:, None]
-    return np.where(earlier >= start, earlier, -1)
+        before, after = last_before(seen, X.starts), first_after(seen, X.offsets)
+        values, mean = X.values.astype(np.float64), self.scaler_.mean_
+        right = values_at(values, after, values_at(values, before, mean))
+        left = values_at(values, before, right)
+        return left + _passed(X, before, after) * (right - left)
 
 
 def first_after(seen: Bool[np.ndarray, "steps channels"], offsets: Int[np.ndarray, " bounds"]) -> Steps:
     """The first step with a value after each step of the same sequence, -1 where there is none."""
-    backwards = last_before(seen[::-1], (len(seen) - offsets)[::-1])[::-1]
+    starts = (len(seen) - np.repeat(offsets[1:], np.diff(offsets)))[::-1]
+    backwards = last_before(seen[::-1], starts)[::-1]
     return np.where(backwards >= 0, len(seen) - 1 - backwards, -1)
-
-
-def _at(table: Values, steps: Steps) -> Values:
-    return np.take_along_axis(table, steps.clip(min=0), axis=0)
 
 
 def _passed(X: Sequences, before: Steps, after: Steps) -> Values:

@@ -245,5 +245,4 @@ def _cut(offsets: Int[np.ndarray, " bounds"], longest: int) -> Int[np.ndarray, "
 
 def _places(X: Sequences) -> tuple[Int[np.ndarray, " steps"], Int[np.ndarray, " steps"]]:
     """Sequence and step of each packed step."""
-    first = np.repeat(X.offsets[:-1], X.lengths)
-    return np.repeat(np.arange(len(X)), X.lengths), np.arange(len(first)) - first
+    return np.repeat(np.arange(len(X)), X.lengths), np.arange(len(X.values)) - X.starts
