@@ -41,8 +41,15 @@ class SequenceEstimator(BaseCollectionEstimator):
         "capability:missing_values": True,
     }
 
+    # Small and quick, for the checks that aeon and sktime run.
+    _test_params: ClassVar[dict[str, Any]] = {}
+
     def __post_init__(self) -> None:
         super().__init__()
+
+    @classmethod
+    def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
+        return dict(cls._test_params)
 
     @property
     def _channels_known(self) -> bool:

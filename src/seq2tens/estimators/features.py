@@ -127,6 +127,8 @@ class LS2TFeatures(SequenceFeatures):
     decay: float | None = None
     random_state: RandomState = None
 
+    _test_params: ClassVar[dict[str, Any]] = {"width": 4, "order": 2, "random_state": 0}
+
     def _start(self, n_inputs: int) -> None:
         check.positive_int("width", self.width)
         check.positive_int("order", self.order)
@@ -164,10 +166,6 @@ class LS2TFeatures(SequenceFeatures):
         super()._restore(tensors, facts)
         self.functionals_ = tensors["functionals"]
 
-    @classmethod
-    def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
-        return {"width": 4, "order": 2, "random_state": 0}
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Seq2TensFeatures(SequenceFeatures):
@@ -194,6 +192,8 @@ class Seq2TensFeatures(SequenceFeatures):
     max_features: int = 100_000
     normalization: float = 0.0
 
+    _test_params: ClassVar[dict[str, Any]] = {"order": 2}
+
     def _start(self, n_inputs: int) -> None:
         check.positive_int("order", self.order)
         check.choice("lift", self.lift, ("linear", "exp"))
@@ -219,7 +219,3 @@ class Seq2TensFeatures(SequenceFeatures):
 
     def _tensors(self) -> Tensors:
         return {}
-
-    @classmethod
-    def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
-        return {"order": 2}

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
 
 from seq2tens import _checks as check
 from seq2tens._storage import Tensors
@@ -88,6 +87,16 @@ class LatentImputer(Imputer):
     device: str = "auto"
 
     _tags: ClassVar[dict[str, Any]] = {"algorithm_type": "deeplearning"}
+    _test_params: ClassVar[dict[str, Any]] = {
+        "latent": 2,
+        "encoder_sizes": (4,),
+        "decoder_sizes": (4,),
+        "n_draws": 10,
+        "epochs": 2,
+        "batch_size": 4,
+        "random_state": 0,
+        "device": "cpu",
+    }
 
     @property
     def _channels_known(self) -> bool:
@@ -231,7 +240,8 @@ class LatentImputer(Imputer):
             yield rows, network.encode(batch.values.to(device), batch.observed.to(device), lengths)
 
     def _tensors(self) -> Tensors:
-        return {"constants": torch.from_numpy(self.constants_), **_named("network", self.network_)}
+        constants = {"constants": torch.from_numpy(self.constants_)}
+        return {**constants, **plain.join(network=self.network_.state_dict())}
 
     def _facts(self) -> dict[str, Any]:
         return {**super()._facts(), "history": self.history_, "interrupted": self.interrupted_}
@@ -240,14 +250,8 @@ class LatentImputer(Imputer):
         super()._restore(tensors, facts)
         self.interrupted_ = facts.get("interrupted", False)  # models saved before have no such entry
         self.history_, self.constants_ = facts["history"], tensors["constants"].numpy()
-        prefix = "network."
-        weights = {n.removeprefix(prefix): w for n, w in tensors.items() if n.startswith(prefix)}
+        weights = plain.split(tensors, "network")
         self.network_ = restored(lambda: self._network(seed=0), weights, find_device(self.device))
-
-    @classmethod
-    def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
-        sizes = {"latent": 2, "encoder_sizes": (4,), "decoder_sizes": (4,), "n_draws": 10}
-        return {**sizes, "epochs": 2, "batch_size": 4, "random_state": 0, "device": "cpu"}
 
 
 def constants(X: Sequences) -> Float[np.ndarray, " channels"]:
@@ -265,7 +269,3 @@ def _of_row(posterior: Posterior, i: int, length: int) -> Posterior:
         posterior.diagonal[one, :length],
         posterior.off_diagonal[one, : length - 1],
     )
-
-
-def _named(prefix: str, network: nn.Module) -> dict[str, Tensor]:
-    return {f"{prefix}.{name}": tensor for name, tensor in network.state_dict().items()}

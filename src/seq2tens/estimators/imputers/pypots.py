@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -24,6 +24,7 @@ from seq2tens.estimators.devices import find_device
 from seq2tens.estimators.imputers.autoencoder import constants
 from seq2tens.estimators.imputers.formats import Values
 from seq2tens.estimators.imputers.point import LEFT_OUT, PointImputer
+from seq2tens.estimators.saving import plain
 from seq2tens.estimators.seeds import RandomState, seed_of
 from seq2tens.training.rng import initial
 
@@ -115,8 +116,8 @@ class PyPOTSImputer(PointImputer):
         )
 
     def _tensors(self) -> Tensors:
-        weights = {f"network.{name}": tensor for name, tensor in self.weights_.items()}
-        return {**super()._tensors(), "constants": torch.from_numpy(self.constants_), **weights}
+        constants = {"constants": torch.from_numpy(self.constants_)}
+        return {**super()._tensors(), **constants, **plain.join(network=self.weights_)}
 
     def _facts(self) -> dict[str, Any]:
         return {**super()._facts(), "n_steps": self.n_steps_}
@@ -124,8 +125,7 @@ class PyPOTSImputer(PointImputer):
     def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
         super()._restore(tensors, facts)
         self.n_steps_, self.constants_ = facts["n_steps"], tensors["constants"].numpy()
-        prefix = "network."
-        self.weights_ = {n.removeprefix(prefix): w for n, w in tensors.items() if n.startswith(prefix)}
+        self.weights_ = plain.split(tensors, "network")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -141,16 +141,14 @@ class BRITSImputer(PyPOTSImputer):
 
     width: int = 64
 
+    _test_params: ClassVar[dict[str, Any]] = {"width": 4, "epochs": 2, "random_state": 0}
+
     def _network(self, pypots: Any, **common: Any) -> Any:
         return pypots.imputation.BRITS(rnn_hidden_size=self.width, **common)
 
     def _check_settings(self) -> None:
         super()._check_settings()
         check.positive_int("width", self.width)
-
-    @classmethod
-    def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
-        return {"width": 4, "epochs": 2, "random_state": 0}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -174,6 +172,15 @@ class SAITSImputer(PyPOTSImputer):
     feed_forward: int = 128
     dropout: float = 0.1
 
+    _test_params: ClassVar[dict[str, Any]] = {
+        "depth": 1,
+        "width": 8,
+        "heads": 2,
+        "feed_forward": 8,
+        "epochs": 2,
+        "random_state": 0,
+    }
+
     def _network(self, pypots: Any, **common: Any) -> Any:
         size = self.width // self.heads
         return pypots.imputation.SAITS(
@@ -196,11 +203,6 @@ class SAITSImputer(PyPOTSImputer):
             f"`width` must be a multiple of `heads` = {self.heads}, got {self.width}",
         )
         check.require(0 <= self.dropout < 1, f"`dropout` must lie in [0, 1), got {self.dropout}")
-
-    @classmethod
-    def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
-        sizes = {"depth": 1, "width": 8, "heads": 2, "feed_forward": 8}
-        return {**sizes, "epochs": 2, "random_state": 0}
 
 
 def import_pypots(purpose: str) -> Any:

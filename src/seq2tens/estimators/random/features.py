@@ -60,6 +60,7 @@ class RandomLS2TFeatures(TableTransformer):
     random_state: RandomState = None
 
     _tags: ClassVar[dict[str, Any]] = {"capability:multithreading": True}
+    _test_params: ClassVar[dict[str, Any]] = {"n_blocks": 2, "random_state": 0}
 
     @property
     def n_features_(self) -> int:
@@ -134,10 +135,6 @@ class RandomLS2TFeatures(TableTransformer):
         self.calibrations_ = [
             Calibration(*parts) for parts in zip(*map(tensors.get, Calibration._fields), strict=True)
         ]
-
-    @classmethod
-    def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
-        return {"n_blocks": 2, "random_state": 0}
 
 
 def increments(sequences: Sequences) -> Sequences:

@@ -27,7 +27,7 @@ from seq2tens.estimators.random.ridge import (
     fit_ridge,
     torch_threads,
 )
-from seq2tens.estimators.saving import Storable
+from seq2tens.estimators.saving import Storable, plain
 from seq2tens.estimators.seeds import RandomState, seed_of
 from seq2tens.estimators.weighting import class_weights, row_weights
 
@@ -61,6 +61,8 @@ class RandomLS2T:
     penalties: Sequence[float] = PENALTIES
     n_jobs: int = 1
     random_state: RandomState = None
+
+    _test_params: ClassVar[dict[str, Any]] = {"n_blocks": 2, "random_state": 0}
 
     def explain(self, X: Any = None, top: int = 10) -> list[Explanation]:
         """What the features with the largest coefficients look at, the largest first.
@@ -101,23 +103,14 @@ class RandomLS2T:
             return torch.cat([self.ridge_(self._table(X[rows])) for rows in batches(len(X))])
 
     def _tensors(self) -> Tensors:
-        parts = {"features": self.features_._tensors(), "ridge": self.ridge_.tensors()}
-        return {f"{part}.{name}": t for part, tensors in parts.items() for name, t in tensors.items()}
+        return plain.join(features=self.features_._tensors(), ridge=self.ridge_.tensors())
 
     def _restore_model(self, tensors: Tensors, facts: dict[str, Any]) -> None:
-        parts: dict[str, Tensors] = {"features": {}, "ridge": {}}
-        for name, tensor in tensors.items():
-            part, _, rest = name.partition(".")
-            parts[part][rest] = tensor
         self.features_ = self._new_features(facts["seed"])
-        self.features_._restore(parts["features"], facts)
+        self.features_._restore(plain.split(tensors, "features"), facts)
         self.features_.is_fitted = True
         self.preparation_ = self.features_.preparation_
-        self.ridge_ = Ridge.from_tensors(parts["ridge"])
-
-    @classmethod
-    def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
-        return {"n_blocks": 2, "random_state": 0}
+        self.ridge_ = Ridge.from_tensors(plain.split(tensors, "ridge"))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

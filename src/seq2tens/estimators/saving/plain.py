@@ -1,4 +1,4 @@
-"""Constructor arguments and labels as JSON data, and back.
+"""Constructor arguments and labels as JSON data, and back; several dictionaries of tensors as one.
 
 JSON has neither tuples nor keys that are not strings; what it lacks is written as a list that begins with a
 name.
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from seq2tens._storage import Tensors
 from seq2tens.training import Checkpoints, Recipe
 
 
@@ -47,6 +48,17 @@ def encode_labels(labels: np.ndarray) -> dict[str, Any]:
 def decode_labels(data: dict[str, Any]) -> np.ndarray:
     """What `encode_labels` was given."""
     return np.array(data["values"], dtype=np.dtype(data["dtype"]))
+
+
+def join(**parts: Tensors) -> Tensors:
+    """One dictionary, names prefixed with those of their parts."""
+    return {f"{part}.{name}": tensor for part, tensors in parts.items() for name, tensor in tensors.items()}
+
+
+def split(tensors: Tensors, part: str) -> Tensors:
+    """One part of what `join` has made."""
+    prefix = f"{part}."
+    return {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
 
 
 def _encode_dict(value: dict[Any, Any]) -> Any:
