@@ -18,7 +18,7 @@ def forward_fill(sequences: Sequences, initial: float | Float[np.ndarray, " chan
     if seen.all():
         return sequences
     complete = values_at(values, last_observed(seen, sequences.starts), np.asarray(initial, values.dtype))
-    return Sequences(complete, sequences.offsets, sequences.times, sequences.static)
+    return sequences.with_values(complete)
 
 
 def last_observed(seen: Bool[np.ndarray, "steps channels"], starts: Int[np.ndarray, " steps"]) -> Steps:

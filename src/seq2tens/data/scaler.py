@@ -36,7 +36,7 @@ class Scaler:
     def transform(self, sequences: Sequences) -> Sequences:
         """The standardised sequences, in float32."""
         values = self._by_sequence(sequences) if self.mode == "sequence" else self._by_channel(sequences)
-        return Sequences(values, sequences.offsets, sequences.times, sequences.static)
+        return sequences.with_values(values)
 
     def state(self) -> dict[str, Any]:
         """What `from_state` needs, as plain numbers and strings (JSON)."""

@@ -81,6 +81,10 @@ class Sequences:
         """Number of channels, the same for all."""
         return int(self.values.shape[1])
 
+    def with_values(self, values: Float[np.ndarray, "steps other"]) -> Sequences:
+        """The same steps with other values."""
+        return Sequences(values, self.offsets, self.times, self.static)
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 

@@ -109,7 +109,6 @@ class PlainClassifier(ClassifierMixin, SequenceEstimator):
     """
 
     _tags: ClassVar[dict[str, Any]] = BaseClassifier.get_class_tags() | SequenceEstimator._tags
-    score = BaseClassifier.score  # with aeon's choice of metrics
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from labelled sequences; what was learned before is forgotten."""
@@ -131,6 +130,13 @@ class PlainClassifier(ClassifierMixin, SequenceEstimator):
     def fit_predict_proba(self, X: Any, y: Any, *, cv_size: int = 10) -> Float[np.ndarray, "rows classes"]:
         """`fit`, and the probabilities for each sequence as told by copies that were fitted without it."""
         return self._cross_validated(X, y, "predict_proba", cv_size)
+
+    def score(
+        self, X: Any, y: Any, metric: Any = "accuracy", use_proba: bool = False, metric_params: Any = None
+    ) -> float:
+        """How good predictions are: the accuracy, or another metric of scikit-learn, by its name or as a function
+        of true labels and predictions (with `use_proba`: probabilities)."""
+        return BaseClassifier.score(self, X, y, metric, use_proba, metric_params)
 
     def _fit_labelled(self, X: Sequences, y: Any, *weights: Any) -> Self:
         self._fit(X, self._check_y(y, len(X)), *weights)

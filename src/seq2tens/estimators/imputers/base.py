@@ -88,7 +88,7 @@ class Imputer(SequenceTransformer):
             generator = np.random.default_rng(seed_of(random_state))
             values, compared = held_out(own.values, fraction, generator)
             known = own.values
-            own = Sequences(values, own.offsets, own.times, own.static)
+            own = own.with_values(values)
         else:
             known = _known(truth, own)
             compared = np.isnan(own.values) & ~np.isnan(known)

@@ -25,8 +25,7 @@ class Collection(NamedTuple):
 
     def with_values(self, values: Values) -> Any:
         """The same collection with other values."""
-        own = self.sequences
-        return self.restore(Sequences(values.astype(own.values.dtype), own.offsets, own.times, own.static))
+        return self.restore(self.sequences.with_values(values.astype(self.sequences.values.dtype)))
 
 
 def read(X: Any) -> Collection:

@@ -36,7 +36,7 @@ class PointImputer(Imputer):
     def _errors(self, X: Sequences) -> Values:
         """Truth minus filled value for some observed entries of training data, NaN in all others."""
         values, hidden = held_out(X.values, LEFT_OUT, np.random.default_rng(0))
-        filled = self._fill(Sequences(values, X.offsets, X.times, X.static))
+        filled = self._fill(X.with_values(values))
         return np.where(hidden, X.values - filled, np.nan)
 
     def _intervals(self, X: Sequences, coverage: float) -> tuple[Values, Values]:
