@@ -134,8 +134,8 @@ class PlainClassifier(ClassifierMixin, SequenceEstimator):
     def score(
         self, X: Any, y: Any, metric: Any = "accuracy", use_proba: bool = False, metric_params: Any = None
     ) -> float:
-        """How good predictions are: the accuracy, or another metric of scikit-learn, by its name or as a function
-        of true labels and predictions (with `use_proba`: probabilities)."""
+        """How good predictions are: the accuracy, or another metric of scikit-learn, by its name or as a
+        function of true labels and predictions (with `use_proba`: probabilities)."""
         return BaseClassifier.score(self, X, y, metric, use_proba, metric_params)
 
     def _fit_labelled(self, X: Sequences, y: Any, *weights: Any) -> Self:
