@@ -181,8 +181,8 @@ def row_numbers(rows: Any, n: int) -> np.ndarray:
         return np.flatnonzero(index)
     if index.size and index.dtype.kind not in "iu":
         raise TypeError(f"`rows` must be integers or booleans, got dtype {index.dtype}")
-    outside = index[(index < -n) | (index >= n)]
-    if outside.size:
-        raise IndexError(f"`rows` must lie in {-n}..{n - 1} ({n} sequences), got {outside[0]}")
+    out_of_range = index[(index < -n) | (index >= n)]
+    if out_of_range.size:
+        raise IndexError(f"`rows` must lie in {-n}..{n - 1} ({n} sequences), got {out_of_range[0]}")
     index = index.astype(np.int64)
     return np.where(index < 0, index + n, index)

@@ -114,7 +114,7 @@ class LatentImputer(Imputer):
         result = train(
             self.network_,
             NegativeElbo(self.hide),
-            RaggedSource(self._read(X)),
+            RaggedSource(self._network_input(X)),
             recipe=self._recipe(len(X)),
             seed=seed,
             fabric=fabric,
@@ -157,10 +157,10 @@ class LatentImputer(Imputer):
 
     def _check_range(self, X: Sequences) -> None:
         if self.likelihood == "bernoulli":
-            outside = X.values[(X.values < 0) | (X.values > 1)]
+            out_of_range = X.values[(X.values < 0) | (X.values > 1)]
             check.require(
-                len(outside) == 0,
-                f"`X` must lie in 0..1 for the Bernoulli likelihood, got {outside[:1].sum()}",
+                len(out_of_range) == 0,
+                f"`X` must lie in 0..1 for the Bernoulli likelihood, got {out_of_range[:1].sum()}",
             )
 
     @property
@@ -168,14 +168,14 @@ class LatentImputer(Imputer):
         """What stands between values and network."""
         return None if self.scaling is None or self.likelihood == "bernoulli" else self.scaler_
 
-    def _read(self, X: Sequences) -> Sequences:
+    def _network_input(self, X: Sequences) -> Sequences:
         """What the network sees: channels that it knows, scaled, in float32."""
         masked = Sequences(np.where(np.isnan(self.constants_), X.values, np.nan), X.offsets)
         if self._scaler is not None:
             return self._scaler.transform(masked)
         return Sequences(masked.values.astype(np.float32), X.offsets)
 
-    def _written(self, values: Float[np.ndarray, "*draws steps channels"]) -> np.ndarray:
+    def _network_output(self, values: Float[np.ndarray, "*draws steps channels"]) -> np.ndarray:
         """What the network says, in the units of the data."""
         scaler = self._scaler
         values = values.astype(np.float64)
@@ -194,15 +194,15 @@ class LatentImputer(Imputer):
             expected = decoder.mean(decoder(posterior.mean)).cpu().numpy()
             for row, values in zip(rows, expected, strict=True):
                 filled[X.offsets[row] : X.offsets[row + 1]] = values[: X.lengths[row]]
-        return self._written(filled)
+        return self._network_output(filled)
 
     def _intervals(self, X: Sequences, coverage: float) -> tuple[Values, Values]:
         ends = np.empty((2, *X.values.shape))
         levels = ((1 - coverage) / 2, (1 + coverage) / 2)
         # The same noise for every sequence: neither place nor company changes its interval.
-        for row, draws in self._drawn(X, plain.python(self.n_draws), [0] * len(X)):
+        for row, draws in self._sequence_draws(X, plain.python(self.n_draws), [0] * len(X)):
             ends[:, X.offsets[row] : X.offsets[row + 1]] = np.quantile(draws, levels, axis=0)
-        low, high = self._written(ends)
+        low, high = self._network_output(ends)
         return low, high
 
     def _draws(self, X: Sequences, n: int, seed: int) -> Draws:
@@ -210,12 +210,12 @@ class LatentImputer(Imputer):
             int(np.random.SeedSequence([seed, row]).generate_state(1, np.uint64)[0]) for row in range(len(X))
         ]
         draws = np.empty((n, *X.values.shape), dtype=np.float32)
-        for row, values in self._drawn(X, n, seeds):
+        for row, values in self._sequence_draws(X, n, seeds):
             draws[:, X.offsets[row] : X.offsets[row + 1]] = values
-        return self._written(draws)
+        return self._network_output(draws)
 
     @torch.inference_mode()
-    def _drawn(
+    def _sequence_draws(
         self, X: Sequences, n: int, seeds: list[int]
     ) -> Iterator[tuple[int, Float[np.ndarray, "draws time channels"]]]:
         """Draws of all entries of each sequence, from a generator of its own."""
@@ -230,7 +230,7 @@ class LatentImputer(Imputer):
 
     def _posteriors(self, X: Sequences) -> Iterator[tuple[Int[np.ndarray, " rows"], Posterior]]:
         """Of sequences of similar length together; no more memory the more there are."""
-        source, network = RaggedSource(self._read(X)), self.network_
+        source, network = RaggedSource(self._network_input(X)), self.network_
         device = next(network.parameters()).device
         widest = max(*self.encoder_sizes, *self.decoder_sizes, 8 * self.encoder_sizes[0], self.n_channels_)
         numbers = widest if self.image_shape is None else max(widest, IMAGE_FILTERS * self.n_channels_)

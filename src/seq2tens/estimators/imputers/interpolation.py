@@ -97,7 +97,7 @@ class LinearImputer(RuleImputer):
         values, mean = X.values.astype(np.float64), self.scaler_.mean_
         right = values_at(values, after, values_at(values, before, mean))
         left = values_at(values, before, right)
-        return left + _passed(X, before, after) * (right - left)
+        return left + _elapsed_share(X, before, after) * (right - left)
 
 
 def first_after(seen: Bool[np.ndarray, "steps channels"], offsets: Int[np.ndarray, " bounds"]) -> Steps:
@@ -107,7 +107,7 @@ def first_after(seen: Bool[np.ndarray, "steps channels"], offsets: Int[np.ndarra
     return np.where(backwards >= 0, len(seen) - 1 - backwards, -1)
 
 
-def _passed(X: Sequences, before: Steps, after: Steps) -> Values:
+def _elapsed_share(X: Sequences, before: Steps, after: Steps) -> Values:
     """Which part of the time of each gap has passed; a half where all of it is one moment."""
     times = np.arange(len(X.values), dtype=np.float64) if X.times is None else X.times
     start, whole = times[before.clip(min=0)], times[after.clip(min=0)] - times[before.clip(min=0)]

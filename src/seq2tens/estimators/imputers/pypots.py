@@ -70,26 +70,26 @@ class PyPOTSImputer(PointImputer):
         trained, hidden = held_out(X.values, LEFT_OUT, np.random.default_rng(0))
         known = {"X": self._cube(Sequences(trained, X.offsets))}
         compared = {**known, "X_ori": self._cube(X)} if hidden.any() else None
-        with self._made(seed_of(self.random_state)) as model:
+        with self._new_model(seed_of(self.random_state)) as model:
             model.fit(known, compared)
             state = model.model.state_dict()
             self.weights_ = {name: tensor.detach().cpu().clone() for name, tensor in state.items()}
 
     def _fill(self, X: Sequences) -> Values:
-        X = Sequences(X.values, _cut(X.offsets, self.n_steps_))
-        with self._made(0) as model:
+        X = Sequences(X.values, _cut_offsets(X.offsets, self.n_steps_))
+        with self._new_model(0) as model:
             model.model.load_state_dict(self.weights_)
             cube = np.asarray(model.predict({"X": self._cube(X)})["imputation"])
-        filled = cube.reshape(len(X), self.n_steps_, -1)[_places(X)].astype(np.float64)
+        filled = cube.reshape(len(X), self.n_steps_, -1)[_sequences_and_steps(X)].astype(np.float64)
         values = filled * self.scaler_.scale_ + self.scaler_.mean_
         return np.where(np.isnan(self.constants_), values, self.constants_)
 
     @contextmanager
-    def _made(self, seed: int) -> Iterator[Any]:
+    def _new_model(self, seed: int) -> Iterator[Any]:
         """A new model, within randomness of its own and without what PyPOTS has to say."""
         pypots = import_pypots(type(self).__name__)
         device = find_device(self.device)
-        with initial(seed), _unheard(pypots.utils.logging.logger):
+        with initial(seed), _silenced(pypots.utils.logging.logger):
             yield self._network(
                 pypots,
                 n_steps=self.n_steps_,
@@ -105,7 +105,7 @@ class PyPOTSImputer(PointImputer):
     def _cube(self, X: Sequences) -> Cube:
         """Standardised values on a grid, NaN where nothing was observed and after the end."""
         cube = np.full((len(X), self.n_steps_, X.n_channels), np.nan, dtype=np.float32)
-        cube[_places(X)] = self.scaler_.transform(X).values
+        cube[_sequences_and_steps(X)] = self.scaler_.transform(X).values
         return cube
 
     def _check_settings(self) -> None:
@@ -220,31 +220,31 @@ def import_pypots(purpose: str) -> Any:
 
 
 @contextmanager
-def _unheard(logger: logging.Logger) -> Iterator[None]:
+def _silenced(logger: logging.Logger) -> Iterator[None]:
     """Nothing is logged or warned of, and what PyPOTS would catch and only log, as Ctrl-C, is raised."""
     handled = sys.exc_info()[1]
 
-    def judge(record: logging.LogRecord) -> bool:
+    def raise_caught(record: logging.LogRecord) -> bool:
         error = sys.exc_info()[1]
         if error is not None and error is not handled:
             raise error
         return False
 
-    logger.addFilter(judge)
+    logger.addFilter(raise_caught)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        logger.removeFilter(judge)
+        logger.removeFilter(raise_caught)
 
 
-def _cut(offsets: Int[np.ndarray, " bounds"], longest: int) -> Int[np.ndarray, " pieces"]:
+def _cut_offsets(offsets: Int[np.ndarray, " bounds"], longest: int) -> Int[np.ndarray, " pieces"]:
     """Bounds of pieces of at most so many steps."""
     inner = [np.arange(start, stop, longest) for start, stop in pairwise(offsets.tolist())]
     return np.append(np.concatenate(inner), offsets[-1])
 
 
-def _places(X: Sequences) -> tuple[Int[np.ndarray, " steps"], Int[np.ndarray, " steps"]]:
+def _sequences_and_steps(X: Sequences) -> tuple[Int[np.ndarray, " steps"], Int[np.ndarray, " steps"]]:
     """Sequence and step of each packed step."""
     return np.repeat(np.arange(len(X)), X.lengths), np.arange(len(X.values)) - X.starts

@@ -64,8 +64,8 @@ def _integers(name: str, array: np.ndarray) -> Int[np.ndarray, "*shape"]:
 
 def _check_range(name: str, array: Int[np.ndarray, " entries"], end: int, where: str = "") -> None:
     """A number below 0 would count from the end."""
-    outside = array[(array < 0) | (array >= end)]
-    require(len(outside) == 0, f"`{name}` must lie in 0..{end - 1}{where}, got {outside[:1].sum()}")
+    out_of_range = array[(array < 0) | (array >= end)]
+    require(len(out_of_range) == 0, f"`{name}` must lie in 0..{end - 1}{where}, got {out_of_range[:1].sum()}")
 
 
 def _deaths(outcomes: Int[np.ndarray, "stays columns"]) -> dict[int, int]:
