@@ -132,6 +132,26 @@ def check_static(static: Any, n: int) -> np.ndarray:
     return static
 
 
+def check_cube(name: str, X: Any, axes: str) -> np.ndarray:
+    """Require numbers with three axes."""
+    X = as_floating(name, X)
+    require(X.ndim == 3, f"`{name}` must have 3 axes {axes}, got {X.ndim} with shape {X.shape}")
+    return X
+
+
+def check_columns(owner: Any, n: int, n_channels: int, of: str) -> None:
+    """Require of a frozen data class one label and one id per sequence, and a name per channel, if any."""
+    for name in ("labels", "ids"):
+        if (column := getattr(owner, name)) is not None:
+            array = np.asarray(column)
+            require(array.shape == (n,), f"`{name}` must have shape (sequences,) = ({n},), got {array.shape}")
+            object.__setattr__(owner, name, array)
+    require(
+        owner.channels is None or len(owner.channels) == n_channels,
+        f"`channels` must name the {n_channels} channels of `{of}`, got {owner.channels}",
+    )
+
+
 def check_list(name: str, arrays: Sequence[np.ndarray], axes: str = "(time, channels)") -> None:
     """Require matrices that agree in the number of channels."""
     require(

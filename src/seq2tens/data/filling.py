@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from seq2tens._checks import choice, require
+from seq2tens.data.arrays import from_cube
 from seq2tens.data.sequences import Sequences
 
 Steps = Int[np.ndarray, "steps channels"]
@@ -46,9 +47,7 @@ def forward_imputation(
     X: Float[np.ndarray, "n time channels"], initial: float | Float[np.ndarray, " channels"] = 0.0
 ) -> Float[np.ndarray, "n time channels"]:
     """`forward_fill` for an array: each NaN becomes the value before it, or `initial` where there is none."""
-    n, steps, channels = X.shape
-    packed = Sequences(X.reshape(n * steps, channels), np.arange(n + 1) * steps)
-    return forward_fill(packed, initial).values.reshape(X.shape)
+    return forward_fill(from_cube(X), initial).values.reshape(X.shape)
 
 
 def mean_imputation(

@@ -81,7 +81,7 @@ class Preparation:
         self.fill = np.zeros(self.n_channels) if mean is None else mean
         self.since = Scaler().fit(since_observed(self._masked(sequences))) if self.since_observed else None
         self.clock = None if sequences.times is None else Scaler().fit(since_start(sequences))
-        self.static = None if sequences.static is None else Scaler().fit(_rows(sequences.static))
+        self.static = None if sequences.static is None else Scaler().fit(single_steps(sequences.static))
         return self
 
     def transform(self, sequences: Sequences) -> Sequences:
@@ -96,7 +96,7 @@ class Preparation:
         if self.clock is not None:
             parts.append(self.clock.transform(since_start(sequences)).values)
         if self.static is not None and sequences.static is not None:
-            rows = forward_fill(self.static.transform(_rows(sequences.static))).values
+            rows = forward_fill(self.static.transform(single_steps(sequences.static))).values
             parts.append(np.repeat(rows, sequences.lengths, axis=0))
         return Sequences(np.concatenate(parts, axis=1), sequences.offsets)
 
@@ -166,6 +166,6 @@ class Preparation:
         return Sequences(values, sequences.offsets, sequences.times)
 
 
-def _rows(static: Float[np.ndarray, "sequences features"]) -> Sequences:
+def single_steps(static: Float[np.ndarray, "sequences features"]) -> Sequences:
     """Rows of features as sequences of one step."""
     return Sequences(static, np.arange(len(static) + 1))
