@@ -33,8 +33,8 @@ def epoch(network: nn.Module) -> Prepare:
         from seq2tens.data import Preparation, load_dataset
         from seq2tens.estimators.networks import WithHead, forward
         from seq2tens.training import CrossEntropy, SequenceSource, fast_recipe
+        from seq2tens.training.loop import Loop
         from seq2tens.training.progress import Progress
-        from seq2tens.training.run import Run
 
         train = load_dataset("JapaneseVowels").train
         classes, codes = np.unique(np.asarray(train.labels), return_inverse=True)
@@ -43,9 +43,9 @@ def epoch(network: nn.Module) -> Prepare:
         recipe = replace(fast_recipe(len(train)), epochs=FOR_EVER, class_weights=False)
         loss = CrossEntropy(forward, label_smoothing=recipe.label_smoothing)
         model = WithHead(network, len(classes))
-        run = Run(model, loss, source, recipe, 0, Fabric(accelerator="cpu", devices=1), None, {})
+        loop = Loop(model, loss, source, recipe, 0, Fabric(accelerator="cpu", devices=1), None, {})
         progress = Progress()
-        return lambda: run.epoch(progress)
+        return lambda: loop.epoch(progress)
 
     return prepare
 

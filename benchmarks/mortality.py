@@ -14,14 +14,14 @@ from lightning_fabric import Fabric
 from torch.profiler import ProfilerActivity, profile
 
 from seq2tens.data import physionet2012
-from seq2tens.data.physionet2012 import Stays
+from seq2tens.data.datasets.physionet2012 import Stays
 from seq2tens.experiments import mortality
 from seq2tens.experiments.mortality_inputs import Complete
 from seq2tens.experiments.mortality_models import MODELS, TRAINING
-from seq2tens.training.randomness import initial, order
-from seq2tens.training.run import make_optimizer
+from seq2tens.training.loop import make_optimizer
+from seq2tens.training.metrics import validate
+from seq2tens.training.rng import initial, order
 from seq2tens.training.sampling import Sampler
-from seq2tens.training.validation import validate
 
 # Training steps that are timed, of those of an epoch.
 STEPS = {"fcn-ls2t": 10, "fcn": 60}

@@ -9,8 +9,19 @@ import threading
 from pathlib import Path
 
 import pytest
+import torch
 
-from seq2tens._storage import exclusive, new_file, new_folder, remove_leftovers, write_atomically
+from seq2tens._checks import ArgumentError
+from seq2tens._storage import (
+    Saved,
+    decode,
+    encode,
+    exclusive,
+    new_file,
+    new_folder,
+    remove_leftovers,
+    write_atomically,
+)
 
 BOTH = pytest.mark.parametrize("make", [new_file, new_folder])
 
@@ -207,3 +218,24 @@ def test_without_waiting_one_is_told_of_another(tmp_path):
     with exclusive(tmp_path / "lock", wait=False) as again:
         assert again
     assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.bool])
+def test_encoding_keeps_every_type(dtype):
+    tensors = {"a": torch.arange(6).reshape(2, 3).to(dtype), "b": torch.ones((), dtype=dtype)}
+    again = decode(encode(Saved(tensors, {"x": 0.1})))
+    assert again.document == {"x": 0.1}
+    assert all(torch.equal(tensors[k], again.tensors[k]) and tensors[k].dtype == dtype for k in tensors)
+
+
+def test_every_flipped_bit_is_noticed():
+    saved = Saved({"a": torch.arange(6.0).reshape(2, 3), "b": torch.ones(2, dtype=torch.bool)}, {"x": 0.1})
+    content = encode(saved)
+    for place in range(len(content)):
+        for bit in range(8):
+            flipped = content[:place] + bytes([content[place] ^ 1 << bit]) + content[place + 1 :]
+            with pytest.raises(ArgumentError):
+                decode(flipped)
+    for end in range(len(content)):
+        with pytest.raises(ArgumentError):
+            decode(content[:end])

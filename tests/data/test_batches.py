@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from data.ragged import collections
 from seq2tens.data import Sequences, collate, length_blocks, length_buckets
+from seq2tens.data.batches import PackedSteps, content_digest
 
 LENGTHS = st.lists(st.integers(0, 50), max_size=40).map(lambda lengths: np.array(lengths, dtype=np.int64))
 
@@ -118,3 +119,22 @@ def test_errors():
         length_buckets(np.arange(3), 0)
     with pytest.raises(TypeError, match=r"`generator` must be a torch.Generator or numpy.*, got int"):
         length_buckets(np.arange(3), 2, 0)
+
+
+@given(collections(min_size=1, extras=False), st.integers(0, 2**31))
+def test_gathered_steps_are_those_of_collate(sequences, seed):
+    rows = np.random.default_rng(seed).permutation(len(sequences))[: 1 + seed % len(sequences)]
+    steps = PackedSteps.of(sequences).padded(torch.tensor(rows))
+    expected = collate(sequences, rows, dtype=torch.float64)
+    values = torch.tensor(np.nan_to_num(sequences.values), dtype=torch.float64)
+    if len(values):
+        assert torch.equal(steps.gather(values), expected.values)
+    assert steps.lengths is None or torch.equal(steps.lengths, expected.lengths)
+    assert (steps.lengths is None) == bool(expected.mask.all())
+
+
+def test_digests_tell_contents_and_absence_apart():
+    ones, zeros = np.ones(2), torch.zeros(2)
+    digests = {content_digest(*parts) for parts in [(ones,), (zeros,), (ones, zeros), (ones, None), (None,)]}
+    assert len(digests) == 5
+    assert content_digest(torch.arange(6).view(2, 3).T) == content_digest(np.arange(6).reshape(2, 3).T)

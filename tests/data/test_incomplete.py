@@ -27,7 +27,7 @@ def test_what_is_observed_hidden_and_unknown():
         ({"truth": np.ones((2, 3))}, "`truth` must have 3 axes"),
         ({"observed": np.ones((2, 3, 1), bool)}, "`observed` must have the shape of `truth` (2, 3, 2)"),
         ({"truth": SMALL}, "`truth` must be known where observed, got NaN at [0, 0, 1]"),
-        ({"labels": [1]}, "`labels` must have shape (n,) = (2,), got (1,)"),
+        ({"labels": [1]}, "`labels` must have shape (sequences,) = (2,), got (1,)"),
         ({"channels": ("u",)}, "`channels` must name the 2 channels of `truth`, got ('u',)"),
         ({"image": (2, 2, 1)}, "`image` must multiply to the 2 channels of `truth`, got (2, 2, 1)"),
         ({"truth": np.full((2, 3, 2), np.inf)}, "got inf at sequence 0, step 0, channel 0"),

@@ -39,26 +39,24 @@ def free_port():
         return str(probe.getsockname()[1])
 
 
-def start(command, folder, **environment):
+def torchrun(folder):
     folder.mkdir(exist_ok=True)
-    with open(folder / f"told-{environment.get('LOCAL_RANK', 'all')}", "w") as told:
+    with open(folder / "stderr", "w") as stderr:
         return subprocess.Popen(
-            [*command, str(SCRIPT), str(folder), "2"], env=os.environ | QUIET | environment, stderr=told
+            [*TORCHRUN, "--master-port", free_port(), str(SCRIPT), str(folder), "2"],
+            env=os.environ | QUIET,
+            stderr=stderr,
         )
 
 
-def torchrun(folder):
-    return start([*TORCHRUN, "--master-port", free_port()], folder)
-
-
-def ended(process, folder, who="all", seconds=SECONDS):
+def ended(process, folder, seconds=SECONDS):
     """What a process that ends within some seconds has said.
 
     Seconds are counted in naps: a machine that stops everything for a while stops the count too.
     """
     for _ in range(10 * seconds):
         if process.poll() is not None:
-            return (folder / f"told-{who}").read_text()
+            return (folder / "stderr").read_text()
         time.sleep(0.1)
     process.kill()
     process.wait()
@@ -117,15 +115,3 @@ def check_one_process(tmp_path, whole, together):
     for name, tensor in alone.network_.state_dict().items():
         torch.testing.assert_close(torch.tensor(together["weights"][name]), tensor, rtol=1e-6, atol=1e-6)
     assert load(whole / "model").predict(X).tolist() == together["predicted"] == alone.predict(X).tolist()
-
-
-def test_the_error_names_the_process_that_is_gone(tmp_path):
-    """Without torchrun, which would end the others first."""
-    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "NODE_RANK": "0"}
-    processes = [start([sys.executable], tmp_path, LOCAL_RANK=str(rank), **meeting) for rank in range(2)]
-    wait_for_epoch(3, tmp_path)
-    kill(1, tmp_path)
-    told = ended(processes[0], tmp_path, "0", seconds=30)
-    processes[1].wait()
-    assert processes[0].returncode == 1
-    assert "ProcessLost: process 1 has ended or does not answer (this is process 0 of 2)" in told

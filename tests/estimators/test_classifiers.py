@@ -13,7 +13,7 @@ from seq2tens.estimators import (
     ResNetClassifier,
 )
 from seq2tens.estimators.interruption import InterruptedFitWarning
-from seq2tens.estimators.randomness import repeatable_seed
+from seq2tens.estimators.seeds import repeatable_seed
 from seq2tens.training import Checkpoints, Recipe, fast_recipe, paper_recipe
 
 QUICK = {"epochs": 2, "batch_size": 8, "device": "cpu"}
@@ -182,7 +182,7 @@ class TestCheckpoint:
         expected = small(**options).fit(X, y)
         with pytest.warns(InterruptedFitWarning):
             small(checkpoint=Interrupting(tmp_path, seconds=0), **options).fit(X, y)
-        assert sorted(path.name for path in tmp_path.iterdir())[-1] == "epoch-000003.safetensors"
+        assert sorted(path.name for path in tmp_path.iterdir())[-1] == "epoch-000003.pt"
         resumed = small(checkpoint=tmp_path, **options).fit(X, y)
         assert same_weights(resumed, expected)
         assert not resumed.interrupted_

@@ -4,7 +4,9 @@ import importlib
 import pytest
 
 
-@pytest.mark.parametrize("module", ["classifiers", "features", "imputers.rules", "imputers.vae", "sktime"])
+@pytest.mark.parametrize(
+    "module", ["classifiers", "features", "imputers.interpolation", "imputers.vae", "sktime"]
+)
 def test_examples_of_docstrings(module):
     if module == "sktime":
         pytest.importorskip("sktime", reason="the extra [sktime] is not installed")

@@ -46,15 +46,15 @@ def test_keeps_the_best_weights_where_there_is_validation(monkeypatch):
     X, y = problem()
     options = {"epochs": 30, "validation_fraction": 0.25, "learning_rate": 0.3, "scaling": "channel"}
     kept = {}
-    note = State.note
+    record = State.record
 
     def interrupting(state, row, recipe):
-        note(state, row, recipe)
+        record(state, row, recipe)
         kept.setdefault(state.best_epoch, state.result_weights())
         if state.epoch == 20:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(State, "note", interrupting)
+    monkeypatch.setattr(State, "record", interrupting)
     with pytest.warns(InterruptedFitWarning, match="after 19 epochs; its weights are the best so far"):
         model = small(**options).fit(X, y)
     losses = [row["validation_loss"] for row in model.history_]
@@ -70,7 +70,7 @@ def test_before_the_end_of_an_epoch_it_is_passed_on(monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(State, "note", interrupt)
+    monkeypatch.setattr(State, "record", interrupt)
     model = small()
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)

@@ -15,7 +15,7 @@ from seq2tens.estimators import (
     ResNetClassifier,
     load,
 )
-from seq2tens.estimators.streaming import Feed
+from seq2tens.estimators.streaming import StreamPreparation
 
 SAME = {"rtol": 1e-5, "atol": 1e-5}
 TRAINED = {"epochs": 2, "batch_size": 4, "scaling": "channel", "random_state": 0, "device": "cpu"}
@@ -91,7 +91,7 @@ def test_preparation_in_pieces_is_that_of_the_whole(cuts, seed, scaling, since, 
     times, static = np.cumsum(rng.random(12)), np.array([[np.nan, 2.0]])
     clocks = times if timed else None
     whole = preparation.transform(Sequences(values, np.array([0, 12]), clocks, static)).values
-    feed = Feed(preparation, static[0])
+    feed = StreamPreparation(preparation, static[0])
     past, pieces = feed.begin(), []
     for rows, clock in zip(np.split(values, sorted(cuts)), np.split(times, sorted(cuts)), strict=True):
         if len(rows):

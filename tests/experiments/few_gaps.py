@@ -4,7 +4,7 @@ import lzma
 
 import numpy as np
 
-from data.digits import write_digits
+from data.datasets.digits import write_digits
 from seq2tens.data import sprites
 
 

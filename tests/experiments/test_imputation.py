@@ -18,9 +18,9 @@ from seq2tens.experiments.imputation_data import load
 from seq2tens.experiments.imputation_kept import places, read
 from seq2tens.experiments.imputation_models import MODELS, SETTINGS, network
 from seq2tens.experiments.imputation_table import TABLE, ImputationCell
+from seq2tens.models.gpvae import HELD_OUT_METRICS, IncompleteSource, NegativeElbo
 from seq2tens.training import Callback, Checkpoints, fit
-from seq2tens.training.incomplete import HELD_OUT_METRICS, IncompleteSource, NegativeElbo
-from seq2tens.training.randomness import initial
+from seq2tens.training.rng import initial
 
 
 def cell(dataset="hmnist", model="gp-vae-bls2t", seed=0, epochs=1, limit=0):

@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from seq2tens.experiments.imputation_scores import DRAWS, Filled, Tally, by_forward, by_network
-from seq2tens.models.gpvae import GPVAE, Prior
-from seq2tens.training.incomplete import IncompleteBatch
+from seq2tens.models.gpvae import GPVAE, IncompleteBatch, Prior
 
 
 def batch(truth, share=0.5, seed=0):

@@ -100,14 +100,14 @@ def test_a_network_is_measured_with_its_epochs_and_parameters(tmp_path):
 @pytest.mark.filterwarnings("ignore:`fit` was interrupted")
 def test_an_interrupted_network_is_no_result(tmp_path, monkeypatch):
     archive(tmp_path)
-    note = State.note
+    record = State.record
 
     def interrupting(state, row, recipe):
-        note(state, row, recipe)
+        record(state, row, recipe)
         if state.epoch == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(State, "note", interrupting)
+    monkeypatch.setattr(State, "record", interrupting)
     with pytest.raises(KeyboardInterrupt):
         tsc.measure(Cell("tsc", "ECG", "ls2t64-3", 1, "fast"), 1, data=str(tmp_path))
 

@@ -16,7 +16,7 @@ from seq2tens.experiments.mortality_inputs import AsMeasured, Complete
 from seq2tens.experiments.mortality_models import MODELS, TRAINING, written
 from seq2tens.experiments.mortality_table import TABLE, MortalityCell
 from seq2tens.training import Checkpoints, CSVLog, fit
-from seq2tens.training.randomness import initial
+from seq2tens.training.rng import initial
 
 SMALL = {"width": 4, "dropout": 0.4, "spatial_dropout": 0.3, "batch_size": 8, "learning_rate": 1e-2}
 data_only = [

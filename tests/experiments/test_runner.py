@@ -96,12 +96,12 @@ def test_a_killed_run_goes_on_where_it_was(data, tmp_path):
     table, cell = tmp_path / "t.csv", Cell("tsc", "LIBRAS", "fcn128-ls2t64-3", 0, "paper")
     folder = tmp_path / ".seq2tens" / cell.key
     process = start(table, data)
-    wait_for(lambda: list(folder.glob("epoch-*.safetensors")))
+    wait_for(lambda: list(folder.glob("epoch-*.pt")))
     (worker,) = workers_of(process.pid)
     process.kill()
     process.wait()
     wait_for(lambda: not is_running(worker))  # it has noticed
-    (first, *_) = sorted(folder.glob("epoch-*.safetensors"))
+    (first, *_) = sorted(folder.glob("epoch-*.pt"))
     assert not table.exists()
     done = run([cell], table, threads=1, data=data, progress="silent").done
     assert done == [cell]

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from seq2tens.training import Callback, NonFiniteLoss, Subset, fit, validation_split
+from seq2tens.training import NonFiniteLoss, Subset, fit, validation_split
 from training.problems import (
     QUIET,
     Script,
@@ -106,56 +106,6 @@ def test_gradient_clipping(clip, expected, monkeypatch):
     assert norms == pytest.approx([expected] * 2, rel=1e-4)
 
 
-def test_average_follows_its_formula():
-    """A constant gradient moves the weight by the rate in every step: 1, 2, 3, … times 0.01."""
-    model = Scripted()
-    how = recipe(epochs=5, average=0.3, keep_best=False)
-    fit(model, Script.loss, Script([1.0]), recipe=how, seed=0, **QUIET)
-    expected = 0.01
-    for n in range(1, 5):
-        decay = min(0.3, (1 + n) / (10 + n))
-        expected = decay * expected + (1 - decay) * 0.01 * (n + 1)
-    assert float(model.weight.detach()) == pytest.approx(expected, rel=1e-4)
-
-
-def test_average_is_what_is_validated_and_kept():
-    seen = []
-
-    class Spy(Callback):
-        def epoch(self, row, model):
-            seen.append(copy.deepcopy(model.state_dict()))
-
-    how = recipe(epochs=6, average=0.9, monitor="validation_loss")
-    data = order_task(40, seed=1)
-    model, result = train(how, validation=data, callbacks=[Spy()])
-    last = result.best
-    with torch.no_grad():
-        value = cross_entropy(model, data.tensors).mean
-    assert float(value) == pytest.approx(last["validation_loss"], rel=1e-5)
-    assert not torch.equal(model.head.weight, seen[result.best_epoch - 1]["head.weight"])
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_loss_that_is_not_finite_is_named(value):
-    with pytest.raises(NonFiniteLoss, match=f"finite, got {value} in epoch 3, batch 1;"):
-        fit(Scripted(), Script.loss, Script([1, 1, value]), recipe=recipe(), seed=0, **QUIET)
-
-
-def test_the_batch_is_named():
-    data = order_task(48)
-    data.tensors[0][17] = float("nan")
-    with pytest.raises(NonFiniteLoss, match=r"got nan in epoch 1, batch [1-6];"):
-        fit(make_model(), cross_entropy, data, recipe=recipe(), seed=0, **QUIET)
-
-
-def test_weights_that_are_not_finite_are_noticed():
-    def loss(model, batch):
-        return (model(batch) - 1).sqrt(), 1  # 0 with an infinite derivative
-
-    with pytest.raises(NonFiniteLoss, match="weights must be finite, got others in 'weight' after epoch 1"):
-        fit(Scripted(), loss, Script([1.0]), recipe=recipe(), seed=0, **QUIET)
-
-
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
@@ -173,20 +123,6 @@ def test_weights_that_are_not_finite_are_noticed():
 def test_wrong_arguments_are_named(options, error, message):
     with pytest.raises(error, match=message):
         fit(make_model(), cross_entropy, order_task(), **{"recipe": recipe(), "seed": 0} | options)
-
-
-def test_metrics_need_outputs():
-    with pytest.raises(ValueError, match="`loss` must return outputs as its third value"):
-        fit(
-            make_model(),
-            lambda model, batch: cross_entropy(model, batch)[:2],
-            order_task(),
-            recipe=recipe(),
-            seed=0,
-            validation=order_task(),
-            metrics={"accuracy": accuracy},
-            **QUIET,
-        )
 
 
 def test_double_precision_is_kept():

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seq2tens.training import Subset, TensorSource, validation_split
-from seq2tens.training.randomness import order
+from seq2tens.training.rng import order
 from seq2tens.training.sampling import Sampler
 from training.problems import recipe
 

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from seq2tens.training import Constant, Cosine, OneCycle, Plateau, Stairs, fit, paper_recipe
+from seq2tens.training import Constant, Cosine, OneCycle, Plateau, StepDecay, fit, paper_recipe
 from seq2tens.training.recipe import Recipe
 from training.problems import QUIET, Script, Scripted, recipe
 
@@ -92,8 +92,8 @@ def test_more_is_better_where_the_mode_says_so():
     assert (result.epochs, result.best_epoch, result.best["validation_score"]) == (4, 2, 0.5)
 
 
-def test_stairs_go_down_every_few_epochs_to_the_floor():
-    _, result = follow([1] * 9, recipe(epochs=9, schedule=Stairs(every=2, factor=0.5, floor=0.2)))
+def test_step_decay_goes_down_every_few_epochs_to_the_floor():
+    _, result = follow([1] * 9, recipe(epochs=9, schedule=StepDecay(every=2, factor=0.5, floor=0.2)))
     start = result.history[0]["rate"]
     assert [rate / start for rate in rates(result)] == pytest.approx(
         [1, 1, 0.5, 0.5, 0.25, 0.25, 0.2, 0.2, 0.2]

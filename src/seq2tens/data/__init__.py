@@ -1,8 +1,17 @@
 """Sequences of unequal length: the type, mini-batches, scaling, file formats and data sets."""
 
-from seq2tens.data.archives import available_datasets, load_dataset
+import sys
+
 from seq2tens.data.arrays import from_aeon, from_padded, from_pypots, to_aeon, to_padded, to_pypots
 from seq2tens.data.batches import Batch, collate, length_blocks, length_buckets
+from seq2tens.data.datasets import (
+    available_datasets,
+    healing_mnist,
+    load_dataset,
+    mnist,
+    physionet2012,
+    sprites,
+)
 from seq2tens.data.elapsed import since_observed, since_start
 from seq2tens.data.filling import forward_fill, forward_imputation, mean_imputation
 from seq2tens.data.frames import from_df_list, from_multiindex, to_df_list, to_multiindex
@@ -42,11 +51,14 @@ __all__ = [
     "from_multiindex",
     "from_padded",
     "from_pypots",
+    "healing_mnist",
     "held_out",
     "length_blocks",
     "length_buckets",
     "load_dataset",
     "mean_imputation",
+    "mnist",
+    "physionet2012",
     "read",
     "read_arff",
     "read_csv",
@@ -56,9 +68,14 @@ __all__ = [
     "read_ts",
     "since_observed",
     "since_start",
+    "sprites",
     "to_aeon",
     "to_df_list",
     "to_multiindex",
     "to_padded",
     "to_pypots",
 ]
+
+# These were modules of this room; for one release they are imported as such as well.
+for _dataset in (healing_mnist, mnist, physionet2012, sprites):
+    sys.modules[f"{__name__}.{_dataset.__name__.rpartition('.')[2]}"] = _dataset

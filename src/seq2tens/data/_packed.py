@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from seq2tens._checks import require
+from seq2tens._checks import ArgumentError, require
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
@@ -64,7 +64,9 @@ def check_offsets(offsets: Any, total: int) -> np.ndarray:
     falls = np.flatnonzero(np.diff(offsets) < 0)
     if len(falls):
         i = int(falls[0]) + 1
-        raise ValueError(f"`offsets` must not decrease, got {offsets[i]} after {offsets[i - 1]} at index {i}")
+        raise ArgumentError(
+            f"`offsets` must not decrease, got {offsets[i]} after {offsets[i - 1]} at index {i}"
+        )
     require(
         int(offsets[-1]) == total,
         f"`offsets` must end with {total} (the steps of `values`), got {offsets[-1]}",
@@ -78,7 +80,7 @@ def check_finite(values: np.ndarray, offsets: np.ndarray) -> None:
     if infinite.any():
         step, channel = np.argwhere(infinite)[0]
         sequence, inside = locate(offsets, step)
-        raise ValueError(
+        raise ArgumentError(
             f"`values` must be finite, or NaN where missing, got {values[step, channel]} "
             f"at sequence {sequence}, step {inside}, channel {channel}"
         )
@@ -94,7 +96,9 @@ def check_times(times: Any, offsets: np.ndarray) -> np.ndarray:
     bad = np.flatnonzero(~np.isfinite(times))
     if len(bad):
         sequence, step = locate(offsets, bad[0])
-        raise ValueError(f"`times` must be finite, got {times[bad[0]]} at sequence {sequence}, step {step}")
+        raise ArgumentError(
+            f"`times` must be finite, got {times[bad[0]]} at sequence {sequence}, step {step}"
+        )
     _check_forward(times, offsets)
     return times
 
@@ -106,7 +110,7 @@ def _check_forward(times: np.ndarray, offsets: np.ndarray) -> None:
     if back.any():
         step = int(np.flatnonzero(back)[0])
         sequence, inside = locate(offsets, step)
-        raise ValueError(
+        raise ArgumentError(
             f"`times` must not decrease within a sequence, got {times[step]} after {times[step - 1]} "
             f"at sequence {sequence}, step {inside}"
         )
@@ -121,11 +125,31 @@ def check_static(static: Any, n: int) -> np.ndarray:
     )
     if np.isinf(static).any():
         row, feature = np.argwhere(np.isinf(static))[0]
-        raise ValueError(
+        raise ArgumentError(
             f"`static` must be finite, or NaN where unknown, got {static[row, feature]} "
             f"at sequence {row}, feature {feature}"
         )
     return static
+
+
+def check_cube(name: str, X: Any, axes: str) -> np.ndarray:
+    """Require numbers with three axes."""
+    X = as_floating(name, X)
+    require(X.ndim == 3, f"`{name}` must have 3 axes {axes}, got {X.ndim} with shape {X.shape}")
+    return X
+
+
+def check_columns(owner: Any, n: int, n_channels: int, of: str) -> None:
+    """Require of a frozen data class one label and one id per sequence, and a name per channel, if any."""
+    for name in ("labels", "ids"):
+        if (column := getattr(owner, name)) is not None:
+            array = np.asarray(column)
+            require(array.shape == (n,), f"`{name}` must have shape (sequences,) = ({n},), got {array.shape}")
+            object.__setattr__(owner, name, array)
+    require(
+        owner.channels is None or len(owner.channels) == n_channels,
+        f"`channels` must name the {n_channels} channels of `{of}`, got {owner.channels}",
+    )
 
 
 def check_list(name: str, arrays: Sequence[np.ndarray], axes: str = "(time, channels)") -> None:
@@ -177,8 +201,8 @@ def row_numbers(rows: Any, n: int) -> np.ndarray:
         return np.flatnonzero(index)
     if index.size and index.dtype.kind not in "iu":
         raise TypeError(f"`rows` must be integers or booleans, got dtype {index.dtype}")
-    outside = index[(index < -n) | (index >= n)]
-    if outside.size:
-        raise IndexError(f"`rows` must lie in {-n}..{n - 1} ({n} sequences), got {outside[0]}")
+    out_of_range = index[(index < -n) | (index >= n)]
+    if out_of_range.size:
+        raise IndexError(f"`rows` must lie in {-n}..{n - 1} ({n} sequences), got {out_of_range[0]}")
     index = index.astype(np.int64)
     return np.where(index < 0, index + n, index)

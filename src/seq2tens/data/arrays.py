@@ -20,7 +20,7 @@ from seq2tens.data.sequences import Sequences
 def from_aeon(X: np.ndarray | Sequence[np.ndarray]) -> Sequences:
     """From a 3-D array `(n, channels, time)` or a list of arrays `(channels, time)`."""
     if isinstance(X, np.ndarray):
-        return _equal_lengths(_cube("X", X, "(n, channels, time)").transpose(0, 2, 1))
+        return from_cube(_packed.check_cube("X", X, "(n, channels, time)").transpose(0, 2, 1))
     arrays = [_packed.as_floating(f"X[{i}]", array) for i, array in enumerate(X)]
     _packed.check_list("X", arrays, "(channels, time)")
     return Sequences.from_list([array.T for array in arrays])
@@ -40,7 +40,7 @@ def to_aeon(
 
 def from_padded(X: Float[np.ndarray, "n time channels"]) -> Sequences:
     """From tslearn's array, padded with NaN at the end: trailing steps that are all NaN are padding."""
-    X = _cube("X", X, "(n, time, channels)")
+    X = _packed.check_cube("X", X, "(n, time, channels)")
     seen = ~np.isnan(X).all(axis=2)
     steps = np.arange(1, X.shape[1] + 1)
     lengths = (seen * steps).max(axis=1, initial=0)
@@ -68,7 +68,7 @@ def from_pypots(data: Mapping[str, Any]) -> Labelled:
     """
     unknown = sorted(set(data) - {"X", "y"})
     require("X" in data and not unknown, f'`data` must have the key "X" and perhaps "y", got {sorted(data)}')
-    sequences = _equal_lengths(_cube('data["X"]', data["X"], "(n, steps, features)"))
+    sequences = from_cube(_packed.check_cube('data["X"]', data["X"], "(n, steps, features)"))
     return Labelled(sequences, None if data.get("y") is None else np.asarray(data["y"]))
 
 
@@ -78,13 +78,8 @@ def to_pypots(labelled: Labelled) -> dict[str, np.ndarray]:
     return data if labelled.labels is None else {**data, "y": labelled.labels}
 
 
-def _cube(name: str, X: Any, axes: str) -> np.ndarray:
-    X = _packed.as_floating(name, X)
-    require(X.ndim == 3, f"`{name}` must have 3 axes {axes}, got {X.ndim} with shape {X.shape}")
-    return X
-
-
-def _equal_lengths(X: Float[np.ndarray, "n time channels"]) -> Sequences:
+def from_cube(X: Float[np.ndarray, "n time channels"]) -> Sequences:
+    """Sequences of one length."""
     n, steps, channels = X.shape
     return Sequences(X.reshape(n * steps, channels), np.arange(n + 1) * steps)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from seq2tens import _checks as check
@@ -67,6 +68,53 @@ def _pad(packed: np.ndarray, inside: Bool[np.ndarray, "batch time"]) -> np.ndarr
 
 def _tensor(array: np.ndarray, dtype: torch.dtype) -> Tensor:
     return torch.from_numpy(array).to(dtype)
+
+
+class PaddedIndex(NamedTuple):
+    """Where the steps of some sequences are in a tensor of all steps; `lengths` is None without padding."""
+
+    steps: Int[Tensor, "rows time"]
+    padding: Bool[Tensor, "rows time"] | None
+    lengths: Int[Tensor, " rows"] | None
+
+    def gather(self, packed: Shaped[Tensor, "steps channels"]) -> Shaped[Tensor, "rows time channels"]:
+        """The steps at these places, padded with zeros."""
+        values = packed.index_select(0, self.steps.flatten()).view(*self.steps.shape, -1)
+        return values if self.padding is None else values.masked_fill_(self.padding[..., None], 0)
+
+
+class PackedSteps(NamedTuple):
+    """Where sequences start in a tensor of all their steps, from which a batch is gathered at once.
+
+    Padding every sequence to the longest of all would be no faster, and can need any amount of memory.
+    """
+
+    starts: Int[Tensor, " sequences"]
+    lengths: Int[Tensor, " sequences"]
+
+    @classmethod
+    def of(cls, sequences: Sequences) -> PackedSteps:
+        """Those of the packed values of sequences."""
+        return cls(torch.tensor(sequences.offsets[:-1]), torch.tensor(sequences.lengths))
+
+    def padded(self, rows: Int[Tensor, " rows"]) -> PaddedIndex:
+        """The steps of the chosen sequences, of at least one step."""
+        lengths = self.lengths[rows]
+        longest = max(1, int(lengths.max()))
+        step = torch.arange(longest)
+        index = self.starts[rows][:, None] + step
+        if int(lengths.min()) == longest:
+            return PaddedIndex(index, None, None)
+        padding = step >= lengths[:, None]
+        return PaddedIndex(index.masked_fill_(padding, 0), padding, lengths)
+
+
+def content_digest(*parts: Shaped[Tensor | np.ndarray, "*shape"] | None) -> str:
+    """A hash of all entries, by which a checkpoint tells data that is not its own."""
+    total = hashlib.sha256()
+    for part in parts:
+        total.update(b"none" if part is None else np.ascontiguousarray(part).tobytes())
+    return total.hexdigest()
 
 
 def length_buckets(

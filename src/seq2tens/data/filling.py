@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 
 from seq2tens._checks import choice, require
+from seq2tens.data.arrays import from_cube
 from seq2tens.data.sequences import Sequences
+
+Steps = Int[np.ndarray, "steps channels"]
 
 
 def forward_fill(sequences: Sequences, initial: float | Float[np.ndarray, " channels"] = 0.0) -> Sequences:
@@ -15,22 +18,36 @@ def forward_fill(sequences: Sequences, initial: float | Float[np.ndarray, " chan
     seen = ~np.isnan(values)
     if seen.all():
         return sequences
-    steps = np.arange(len(values))[:, None]
-    last = np.maximum.accumulate(np.where(seen, steps, -1), axis=0)
-    start = np.repeat(sequences.offsets[:-1], sequences.lengths)[:, None]
-    filled = np.take_along_axis(values, last.clip(min=0), axis=0)
+    complete = values_at(values, last_observed(seen, sequences.starts), np.asarray(initial, values.dtype))
+    return sequences.with_values(complete)
+
+
+def last_observed(seen: Bool[np.ndarray, "steps channels"], starts: Int[np.ndarray, " steps"]) -> Steps:
+    """The last step with a value of the same sequence, up to each step; -1 where there is none."""
+    last = np.maximum.accumulate(np.where(seen, np.arange(len(seen))[:, None], -1), axis=0)
     # What was seen last may belong to an earlier sequence.
-    complete = np.where(last >= start, filled, np.asarray(initial, dtype=values.dtype))
-    return Sequences(complete, sequences.offsets, sequences.times, sequences.static)
+    return np.where(last >= starts[:, None], last, -1)
+
+
+def last_before(seen: Bool[np.ndarray, "steps channels"], starts: Int[np.ndarray, " steps"]) -> Steps:
+    """The last step with a value of the same sequence, before each step; -1 where there is none."""
+    last = last_observed(seen, starts)
+    earlier = np.concatenate([np.full_like(last[:1], -1), last[:-1]])
+    return np.where(earlier >= starts[:, None], earlier, -1)
+
+
+def values_at(
+    values: Float[np.ndarray, "steps channels"], steps: Steps, default: Float[np.ndarray, "*channels"]
+) -> Float[np.ndarray, "steps channels"]:
+    """The values of each channel at these steps, the default where the step is -1."""
+    return np.where(steps >= 0, np.take_along_axis(values, steps.clip(min=0), axis=0), default)
 
 
 def forward_imputation(
     X: Float[np.ndarray, "n time channels"], initial: float | Float[np.ndarray, " channels"] = 0.0
 ) -> Float[np.ndarray, "n time channels"]:
     """`forward_fill` for an array: each NaN becomes the value before it, or `initial` where there is none."""
-    n, steps, channels = X.shape
-    packed = Sequences(X.reshape(n * steps, channels), np.arange(n + 1) * steps)
-    return forward_fill(packed, initial).values.reshape(X.shape)
+    return forward_fill(from_cube(X), initial).values.reshape(X.shape)
 
 
 def mean_imputation(

@@ -27,10 +27,8 @@ def from_df_list(frames: Sequence[pd.DataFrame], *, name: str = "frames") -> Seq
     )
     columns = list(frames[0].columns)
     for i, frame in enumerate(frames):
-        found = list(frame.columns)
-        require(
-            found == columns, f"`{name}[{i}]` must have the columns {columns} of `{name}[0]`, got {found}"
-        )
+        own = list(frame.columns)
+        require(own == columns, f"`{name}[{i}]` must have the columns {columns} of `{name}[0]`, got {own}")
     values = [_packed.as_floating(f"{name}[{i}]", frame.to_numpy()) for i, frame in enumerate(frames)]
     clocks = [_numeric(f"{name}[{i}].index", frame.index) for i, frame in enumerate(frames)]
     return Sequences.from_list(values, None if _counts(clocks) else clocks)
@@ -75,10 +73,10 @@ def to_multiindex(sequences: Sequences) -> pd.DataFrame:
     pd = optional("pandas", "`to_multiindex`")
     lengths = sequences.lengths
     for i in np.flatnonzero(lengths == 0):
-        raise ValueError(f"`sequences` must all have steps (rows of the frame), but sequence {i} has none")
+        raise ArgumentError(f"`sequences` must all have steps (rows of the frame), but sequence {i} has none")
     instances = np.repeat(np.arange(len(sequences)), lengths)
     times = sequences.times
-    clock = np.arange(len(instances)) - np.repeat(sequences.offsets[:-1], lengths) if times is None else times
+    clock = np.arange(len(instances)) - sequences.starts if times is None else times
     index = pd.MultiIndex.from_arrays([instances, clock], names=["instances", "timepoints"])
     return pd.DataFrame(sequences.values.copy(), index=index, columns=_column_names(sequences))
 

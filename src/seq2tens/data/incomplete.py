@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
-from seq2tens._checks import require
+from seq2tens._checks import ArgumentError, require
 from seq2tens.data import _packed
 from seq2tens.data.sequences import Rows
+
+AXES = "(n, time, channels)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +37,7 @@ class Incomplete:
     image: tuple[int, int, int] | None = None
 
     def __post_init__(self) -> None:
-        truth = _cube("truth", self.truth).astype(np.float32, copy=False)
+        truth = _packed.check_cube("truth", self.truth, AXES).astype(np.float32, copy=False)
         object.__setattr__(self, "truth", truth)
         self._check_observed()
         _check_finite("truth", truth)
@@ -51,7 +53,7 @@ class Incomplete:
                 (default: `X`).
             described: `labels`, `ids`, `channels`, `image`.
         """
-        X = _cube("X", X)
+        X = _packed.check_cube("X", X, AXES)
         return cls(X if truth is None else truth, ~np.isnan(X), **described)
 
     def __len__(self) -> int:
@@ -94,15 +96,7 @@ class Incomplete:
 
     def _check_names(self) -> None:
         n, _, channels = self.truth.shape
-        for name in ("labels", "ids"):
-            if (given := getattr(self, name)) is not None:
-                array = np.asarray(given)
-                require(array.shape == (n,), f"`{name}` must have shape (n,) = ({n},), got {array.shape}")
-                object.__setattr__(self, name, array)
-        require(
-            self.channels is None or len(self.channels) == channels,
-            f"`channels` must name the {channels} channels of `truth`, got {self.channels}",
-        )
+        _packed.check_columns(self, n, channels, "truth")
         require(
             self.image is None or int(np.prod(self.image)) == channels,
             f"`image` must multiply to the {channels} channels of `truth`, got {self.image}",
@@ -134,17 +128,11 @@ def held_out(
     return np.where(hidden, X.dtype.type(np.nan), X), hidden
 
 
-def _cube(name: str, X: Any) -> np.ndarray:
-    X = _packed.as_floating(name, X)
-    require(X.ndim == 3, f"`{name}` must have 3 axes (n, time, channels), got {X.ndim} with shape {X.shape}")
-    return X
-
-
 def _check_finite(name: str, X: np.ndarray) -> None:
     infinite = np.argwhere(np.isinf(X))
     if len(infinite):
         n, step, channel = infinite[0].tolist()
-        raise ValueError(
+        raise ArgumentError(
             f"`{name}` must be finite or NaN, got {X[n, step, channel]} at sequence {n}, step {step}, "
             f"channel {channel}"
         )

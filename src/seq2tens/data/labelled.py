@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Shaped
 
 from seq2tens._checks import require
+from seq2tens.data import _packed
 from seq2tens.data.sequences import Rows, Sequences
 
 
@@ -28,19 +29,7 @@ class Labelled:
     index_columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        n = len(self.sequences)
-        for name in ("labels", "ids"):
-            if (given := getattr(self, name)) is not None:
-                array = np.asarray(given)
-                require(
-                    array.shape == (n,), f"`{name}` must have shape (sequences,) = ({n},), got {array.shape}"
-                )
-                object.__setattr__(self, name, array)
-        found, expected = self.channels, self.sequences.n_channels
-        require(
-            found is None or len(found) == expected,
-            f"`channels` must name the {expected} channels of `sequences`, got {found}",
-        )
+        _packed.check_columns(self, len(self.sequences), self.sequences.n_channels, "sequences")
 
     def __len__(self) -> int:
         return len(self.sequences)

@@ -64,10 +64,10 @@ class Preparation:
     @property
     def columns(self) -> tuple[tuple[Column, int], ...]:
         """What each channel of the result is, and of which channel or static feature (of none: 0)."""
-        kinds: list[Column] = ["value"]
-        kinds += ["observed"] if self.mask else []
-        kinds += ["since"] if self.since_observed else []
-        columns = [(kind, channel) for kind in kinds for channel in range(self.n_channels)]
+        per_channel: list[Column] = ["value"]
+        per_channel += ["observed"] if self.mask else []
+        per_channel += ["since"] if self.since_observed else []
+        columns = [(kind, channel) for kind in per_channel for channel in range(self.n_channels)]
         columns += [] if self.clock is None else [("time", 0)]
         static = None if self.static is None else self.static.mean_
         return (*columns, *(("static", feature) for feature in range(0 if static is None else len(static))))
@@ -81,7 +81,7 @@ class Preparation:
         self.fill = np.zeros(self.n_channels) if mean is None else mean
         self.since = Scaler().fit(since_observed(self._masked(sequences))) if self.since_observed else None
         self.clock = None if sequences.times is None else Scaler().fit(since_start(sequences))
-        self.static = None if sequences.static is None else Scaler().fit(_rows(sequences.static))
+        self.static = None if sequences.static is None else Scaler().fit(single_steps(sequences.static))
         return self
 
     def transform(self, sequences: Sequences) -> Sequences:
@@ -96,7 +96,7 @@ class Preparation:
         if self.clock is not None:
             parts.append(self.clock.transform(since_start(sequences)).values)
         if self.static is not None and sequences.static is not None:
-            rows = forward_fill(self.static.transform(_rows(sequences.static))).values
+            rows = forward_fill(self.static.transform(single_steps(sequences.static))).values
             parts.append(np.repeat(rows, sequences.lengths, axis=0))
         return Sequences(np.concatenate(parts, axis=1), sequences.offsets)
 
@@ -110,17 +110,17 @@ class Preparation:
             f"`{name}` must have {self.n_channels} channels as in `fit`, got {sequences.n_channels}{hint}",
         )
         for field, fitted in (("times", self.clock), ("static", self.static)):
-            wanted, found = (
+            expected, actual = (
                 "none" if absent else "some" for absent in (fitted is None, getattr(sequences, field) is None)
             )
             check.require(
-                wanted == found, f"`{name}.{field}` must be given as in `fit` ({wanted}), got {found}"
+                expected == actual, f"`{name}.{field}` must be given as in `fit` ({expected}), got {actual}"
             )
         if self.static is not None and self.static.mean_ is not None and sequences.static is not None:
-            wanted_features, features = len(self.static.mean_), sequences.static.shape[1]
+            expected_features, features = len(self.static.mean_), sequences.static.shape[1]
             check.require(
-                features == wanted_features,
-                f"`{name}.static` must have {wanted_features} features as in `fit`, got {features}",
+                features == expected_features,
+                f"`{name}.static` must have {expected_features} features as in `fit`, got {features}",
             )
 
     def state(self) -> dict[str, Any]:
@@ -166,6 +166,6 @@ class Preparation:
         return Sequences(values, sequences.offsets, sequences.times)
 
 
-def _rows(static: Float[np.ndarray, "sequences features"]) -> Sequences:
+def single_steps(static: Float[np.ndarray, "sequences features"]) -> Sequences:
     """Rows of features as sequences of one step."""
     return Sequences(static, np.arange(len(static) + 1))

@@ -36,7 +36,7 @@ class Scaler:
     def transform(self, sequences: Sequences) -> Sequences:
         """The standardised sequences, in float32."""
         values = self._by_sequence(sequences) if self.mode == "sequence" else self._by_channel(sequences)
-        return Sequences(values, sequences.offsets, sequences.times, sequences.static)
+        return sequences.with_values(values)
 
     def state(self) -> dict[str, Any]:
         """What `from_state` needs, as plain numbers and strings (JSON)."""
@@ -59,7 +59,7 @@ class Scaler:
 
     def _by_channel(self, sequences: Sequences) -> Float[np.ndarray, "steps channels"]:
         if self.mean_ is None or self.scale_ is None:
-            raise ValueError('`transform` in mode "channel" needs `fit` first')
+            raise check.ArgumentError('`transform` in mode "channel" needs `fit` first')
         check.require(
             len(self.mean_) == sequences.n_channels,
             f"`sequences` must have {len(self.mean_)} channels as in `fit`, got {sequences.n_channels}",

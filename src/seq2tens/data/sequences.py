@@ -72,9 +72,18 @@ class Sequences:
         return np.diff(self.offsets)
 
     @property
+    def starts(self) -> Int[np.ndarray, " steps"]:
+        """The first step of the sequence that each step belongs to."""
+        return np.repeat(self.offsets[:-1], self.lengths)
+
+    @property
     def n_channels(self) -> int:
         """Number of channels, the same for all."""
         return int(self.values.shape[1])
+
+    def with_values(self, values: Float[np.ndarray, "steps other"]) -> Sequences:
+        """The same steps with other values."""
+        return Sequences(values, self.offsets, self.times, self.static)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

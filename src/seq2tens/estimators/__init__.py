@@ -25,9 +25,13 @@ from seq2tens.estimators.imputers import (
     VAEImputer,
 )
 from seq2tens.estimators.networks import NetworkClassifier
-from seq2tens.estimators.random_explanation import Explanation, Filter
-from seq2tens.estimators.random_features import RandomLS2TFeatures
-from seq2tens.estimators.random_ls2t import RandomLS2TClassifier, RandomLS2TRegressor
+from seq2tens.estimators.random import (
+    Explanation,
+    Filter,
+    RandomLS2TClassifier,
+    RandomLS2TFeatures,
+    RandomLS2TRegressor,
+)
 from seq2tens.estimators.saving import Storable
 from seq2tens.estimators.streaming import ClassifierStream
 

@@ -1,30 +1,38 @@
-"""What all classifiers have in common."""
+"""What all estimators, classifiers and transformers have in common.
+
+aeon's template methods are final, and know neither sample weights nor `Sequences`. Hence classifiers and
+transformers have methods of their own, with the signatures of scikit-learn, and are registered as subclasses
+of aeon's: they pass for aeon's everywhere, its checks included.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+from aeon.base import BaseCollectionEstimator
 from aeon.classification.base import BaseClassifier
-from jaxtyping import Shaped
+from aeon.transformations.collection.base import BaseCollectionTransformer
+from jaxtyping import Float, Shaped
+from sklearn.base import ClassifierMixin, TransformerMixin, clone
+from sklearn.model_selection import cross_val_predict
 from typing_extensions import Self
 
 from seq2tens._checks import require
+from seq2tens._storage import Tensors
 from seq2tens.data import Preparation, Sequences
-from seq2tens.estimators import _plain
-from seq2tens.estimators.inputs import SequenceInput, as_labels
-from seq2tens.estimators.saving import Storable
-from seq2tens.training.checkpoint import Tensors
+from seq2tens.estimators.inputs import as_labels, as_sequences, column_names, doubt_axes, metadata_of
+from seq2tens.estimators.saving import Storable, plain
 
 if TYPE_CHECKING:
     from seq2tens.estimators.streaming import ClassifierStream
 
 
-class PlainClassifier(SequenceInput, BaseClassifier):
-    """A classifier of sequences: of one channel or more, of unequal lengths, with gaps.
+class SequenceEstimator(BaseCollectionEstimator):
+    """Takes collections of any kind: of one channel or more, of unequal lengths, with gaps."""
 
-    A subclass has `_fit(X, y)` and `_predict_proba(X)`, in which `X` is a `Sequences`.
-    """
+    preparation_: Preparation
+    metadata_: dict[str, Any]
 
     _tags: ClassVar[dict[str, Any]] = {
         "X_inner_type": ["np-list", "numpy3D"],
@@ -32,6 +40,116 @@ class PlainClassifier(SequenceInput, BaseClassifier):
         "capability:unequal_length": True,
         "capability:missing_values": True,
     }
+
+    # Small and quick, for the checks that aeon and sktime run.
+    _test_params: ClassVar[dict[str, Any]] = {}
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    @classmethod
+    def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
+        return dict(cls._test_params)
+
+    @property
+    def _channels_known(self) -> bool:
+        """Whether the number of channels was told before the data, and so tells which axis is which."""
+        return False
+
+    def _preprocess_collection(self, X: Any, store_metadata: bool = True) -> Sequences:
+        """aeon's hook for what comes in; its own checks have nothing to do here."""
+        sequences = as_sequences(X)
+        if store_metadata:
+            if not self._channels_known:
+                doubt_axes(X)
+            self.metadata_ = {**metadata_of(sequences), "columns": column_names(X)}
+        else:
+            self._check_columns(X)
+        return sequences
+
+    def _as_in_fit(self, X: Any) -> Sequences:
+        """The collection, if the estimator is fitted and the collection like that of `fit`."""
+        self._check_is_fitted()
+        sequences = self._preprocess_collection(X, store_metadata=False)
+        self._check_shape(sequences)
+        return sequences
+
+    def _check_columns(self, X: Any) -> None:
+        """Frames must name the channels of training in their order, if frames were there to name them."""
+        known, columns = self.metadata_.get("columns"), column_names(X)
+        require(
+            known is None or columns is None or columns == known,
+            f"`X` must have the columns {known} as in `fit`, got {columns}",
+        )
+
+    def _check_shape(self, X: Sequences) -> None:
+        self.preparation_.check(X, "X")
+
+    @property
+    def scaler_(self) -> Any:
+        """The scaler of the values, None without scaling."""
+        return self.preparation_.scaler
+
+    @property
+    def n_channels_(self) -> int:
+        """Channels of the training data."""
+        return self.preparation_.n_channels
+
+    def _facts(self) -> dict[str, Any]:
+        return {"preparation": self.preparation_.state(), "metadata": self.metadata_}
+
+    def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
+        self.preparation_, self.metadata_ = Preparation.from_state(facts["preparation"]), facts["metadata"]
+
+
+class PlainClassifier(ClassifierMixin, SequenceEstimator):
+    """A classifier of sequences.
+
+    A subclass has `_fit(X, y)` and `_predict_proba(X)`, in which `X` is a `Sequences`.
+    """
+
+    _tags: ClassVar[dict[str, Any]] = BaseClassifier.get_class_tags() | SequenceEstimator._tags
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from labelled sequences; what was learned before is forgotten."""
+        self.reset()
+        return self._fit_labelled(self._preprocess_collection(X), y)
+
+    def predict(self, X: Any) -> Shaped[np.ndarray, " rows"]:
+        """The likeliest class of each sequence."""
+        return self._predict(self._as_in_fit(X))
+
+    def predict_proba(self, X: Any) -> Float[np.ndarray, "rows classes"]:
+        """The probability of each class, in the order of `classes_`, for each sequence."""
+        return self._predict_proba(self._as_in_fit(X))
+
+    def fit_predict(self, X: Any, y: Any, *, cv_size: int = 10) -> Shaped[np.ndarray, " rows"]:
+        """`fit`, and the class of each sequence as told by copies that were fitted without it."""
+        return self._cross_validated(X, y, "predict", cv_size)
+
+    def fit_predict_proba(self, X: Any, y: Any, *, cv_size: int = 10) -> Float[np.ndarray, "rows classes"]:
+        """`fit`, and the probabilities for each sequence as told by copies that were fitted without it."""
+        return self._cross_validated(X, y, "predict_proba", cv_size)
+
+    def score(
+        self, X: Any, y: Any, metric: Any = "accuracy", use_proba: bool = False, metric_params: Any = None
+    ) -> float:
+        """How good predictions are: the accuracy, or another metric of scikit-learn, by its name or as a
+        function of true labels and predictions (with `use_proba`: probabilities)."""
+        return BaseClassifier.score(self, X, y, metric, use_proba, metric_params)
+
+    def _fit_labelled(self, X: Sequences, y: Any, *weights: Any) -> Self:
+        self._fit(X, self._check_y(y, len(X)), *weights)
+        self.is_fitted = True
+        return self
+
+    def _cross_validated(
+        self, X: Any, y: Any, method: Literal["predict", "predict_proba"], cv_size: int
+    ) -> np.ndarray:
+        self.fit(X, y)
+        folds = min(cv_size, int(np.unique(np.asarray(y), return_counts=True)[1].min()))
+        require(folds > 1, f"`y` must have at least 2 rows of each class, and `cv_size` be 2, got {folds}")
+        return cross_val_predict(clone(self), as_sequences(X), np.asarray(y), cv=folds, method=method)
 
     def _predict(self, X: Sequences) -> Shaped[np.ndarray, " rows"]:
         return self.classes_[self._predict_proba(X).argmax(axis=1)]
@@ -51,7 +169,9 @@ class PlainClassifier(SequenceInput, BaseClassifier):
 
     def _set_classes(self, classes: Shaped[np.ndarray, " classes"]) -> None:
         self.classes_, self.n_classes_ = classes, len(classes)
-        self._class_dictionary = {label: i for i, label in enumerate(classes)}
+
+
+BaseClassifier.register(PlainClassifier)
 
 
 class SequenceClassifier(PlainClassifier, Storable):
@@ -72,10 +192,7 @@ class SequenceClassifier(PlainClassifier, Storable):
                 matter.
         """
         self.reset()
-        X = self._preprocess_collection(X)
-        self._fit(X, self._check_y(y, len(X)), sample_weight)
-        self.is_fitted = True
-        return self
+        return self._fit_labelled(self._preprocess_collection(X), y, sample_weight)
 
     def stream(self, *, length: int | None = None, static: Any = None) -> ClassifierStream:
         """Open a stream: fed step by step, it gives what `predict_proba` would give for the steps so far.
@@ -90,13 +207,39 @@ class SequenceClassifier(PlainClassifier, Storable):
         return ClassifierStream(self, length=length, static=static)
 
     def _facts(self) -> dict[str, Any]:
-        return {
-            "classes": _plain.encode_labels(self.classes_),
-            "preparation": self.preparation_.state(),
-            "metadata": self.metadata_,
-        }
+        return {"classes": plain.encode_labels(self.classes_), **super()._facts()}
 
     def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
-        self._set_classes(_plain.decode_labels(facts["classes"]))
-        self.preparation_ = Preparation.from_state(facts["preparation"])
-        self.metadata_ = facts["metadata"]
+        super()._restore(tensors, facts)
+        self._set_classes(plain.decode_labels(facts["classes"]))
+
+
+class SequenceTransformer(TransformerMixin, SequenceEstimator, Storable):
+    """Something else made of sequences, labels are not looked at.
+
+    A subclass has `_fit(X)` and `_transform(X)`, in which `X` is a `Sequences`.
+    """
+
+    _tags: ClassVar[dict[str, Any]] = {
+        **BaseCollectionTransformer.get_class_tags(),
+        **SequenceEstimator._tags,
+        "removes_missing_values": True,
+    }
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from sequences; what was learned before is forgotten."""
+        self.reset()
+        self._fit(self._preprocess_collection(X))
+        self.is_fitted = True
+        return self
+
+    def transform(self, X: Any, y: Any = None) -> Any:
+        """What becomes of the sequences."""
+        return self._transform(self._as_in_fit(X))
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """`fit`, then `transform` of the same collection."""
+        return self.fit(X, y).transform(X)
+
+
+BaseCollectionTransformer.register(SequenceTransformer)

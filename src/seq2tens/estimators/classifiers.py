@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from seq2tens import nn
 from seq2tens.estimators.networks import NetworkClassifier
 from seq2tens.functional import Weights
 
-# Small and quick, for the checks that aeon and sktime run.
 TEST_PARAMS = {"epochs": 2, "batch_size": 4, "random_state": 0, "device": "cpu"}
 
 
@@ -40,10 +39,7 @@ class FCNLS2TClassifier(NetworkClassifier):
     spatial_dropout: float = 0.0
 
     _features = nn.FCNLS2T
-
-    @classmethod
-    def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
-        return {**TEST_PARAMS, "fcn_width": 4, "width": 4, "depth": 1}
+    _test_params: ClassVar[dict[str, Any]] = {**TEST_PARAMS, "fcn_width": 4, "width": 4, "depth": 1}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -67,10 +63,7 @@ class DeepLS2TClassifier(NetworkClassifier):
     spatial_dropout: float = 0.0
 
     _features = nn.DeepLS2T
-
-    @classmethod
-    def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
-        return {**TEST_PARAMS, "width": 4, "depth": 2}
+    _test_params: ClassVar[dict[str, Any]] = {**TEST_PARAMS, "width": 4, "depth": 2}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -92,10 +85,7 @@ class FCNClassifier(NetworkClassifier):
     spatial_dropout: float = 0.0
 
     _features = nn.FCN
-
-    @classmethod
-    def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
-        return {**TEST_PARAMS, "width": 4}
+    _test_params: ClassVar[dict[str, Any]] = {**TEST_PARAMS, "width": 4}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -115,8 +105,5 @@ class ResNetClassifier(NetworkClassifier):
     widths: tuple[int, ...] = (64, 128, 128)
 
     _features = nn.ResNet
+    _test_params: ClassVar[dict[str, Any]] = {**TEST_PARAMS, "widths": (4, 4)}
     _paper_model = "resnet"
-
-    @classmethod
-    def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
-        return {**TEST_PARAMS, "widths": (4, 4)}

@@ -56,16 +56,16 @@ def evaluate(
 
     Labels that are none of `classes` count as wrong, and get a row of their own after them.
     """
-    found, names = _listed(labels), _listed(classes)
-    _check_shapes(found, probabilities, names)
-    names += sorted(set(found) - set(names))
+    truths, names = _listed(labels), _listed(classes)
+    _check_shapes(truths, probabilities, names)
+    names += sorted(set(truths) - set(names))
     numbers = {name: i for i, name in enumerate(names)}
-    truth = np.array([numbers[label] for label in found])
+    truth = np.array([numbers[label] for label in truths])
     predicted = probabilities.argmax(axis=1)
     rows = tuple(_one_class(name, truth == i, predicted == i) for i, name in enumerate(names))
     auroc, auprc = _areas(truth, probabilities)
     return Evaluation(
-        sequences=len(found),
+        sequences=len(truths),
         accuracy=float(np.mean(truth == predicted)),
         balanced_accuracy=float(np.mean([row.recall for row in rows if row.recall is not None])),
         auroc=auroc,
@@ -89,15 +89,15 @@ def _check_shapes(labels: list[Any], probabilities: np.ndarray, classes: list[An
 
 
 def _one_class(
-    label: Any, true: Bool[np.ndarray, " sequences"], found: Bool[np.ndarray, " sequences"]
+    label: Any, true: Bool[np.ndarray, " sequences"], predicted: Bool[np.ndarray, " sequences"]
 ) -> ClassEvaluation:
-    hits, support, taken = int((true & found).sum()), int(true.sum()), int(found.sum())
+    hits, support, positives = (int(chosen.sum()) for chosen in (true & predicted, true, predicted))
     return ClassEvaluation(
         label,
         support,
-        precision=hits / taken if taken else None,
+        precision=hits / positives if positives else None,
         recall=hits / support if support else None,
-        f1=2 * hits / (support + taken) if support + taken else None,
+        f1=2 * hits / (support + positives) if support + positives else None,
     )
 
 

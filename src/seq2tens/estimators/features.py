@@ -7,48 +7,37 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from aeon.transformations.collection.base import BaseCollectionTransformer
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from seq2tens import _checks as check
 from seq2tens import algebra
 from seq2tens import functional as F
+from seq2tens._storage import Tensors
 from seq2tens.data import Preparation, Sequences, length_blocks
-from seq2tens.estimators.inputs import SequenceInput
-from seq2tens.estimators.randomness import RandomState, seed_of
-from seq2tens.estimators.saving import Storable
+from seq2tens.estimators.base import SequenceTransformer
+from seq2tens.estimators.seeds import RandomState, seed_of
 from seq2tens.training import SequenceSource
-from seq2tens.training.checkpoint import Tensors
 
 # Numbers in the largest tensor of a block of sequences.
 BLOCK_NUMBERS = 2**23
 
-Path = Float[Tensor, "rows time channels"]
+Values = Float[Tensor, "rows time channels"]
 Lengths = Int[Tensor, " rows"]
 
 
-class SequenceTransformer(SequenceInput, Storable, BaseCollectionTransformer):
+class TableTransformer(SequenceTransformer):
     """Sequences of any length to a table with one row each."""
 
-    _tags: ClassVar[dict[str, Any]] = {
-        "X_inner_type": ["np-list", "numpy3D"],
-        "output_data_type": "Tabular",
-        "removes_missing_values": True,
-        "removes_unequal_length": True,
-        "capability:multivariate": True,
-        "capability:unequal_length": True,
-        "capability:missing_values": True,
-    }
+    _tags: ClassVar[dict[str, Any]] = {"output_data_type": "Tabular", "removes_unequal_length": True}
 
     def transform(self, X: Any, y: Any = None) -> Float[np.ndarray, "rows features"]:
-        """The features of each sequence; `y` is not looked at (aeon would count the labels, but not
-        `Sequences`)."""
+        """The features of each sequence; `y` is not looked at."""
         return super().transform(X)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class SequenceFeatures(SequenceTransformer):
+class SequenceFeatures(TableTransformer):
     """What `LS2TFeatures` and `Seq2TensFeatures` have in common.
 
     Args:
@@ -64,12 +53,12 @@ class SequenceFeatures(SequenceTransformer):
     difference: bool = True
     normalization: float = 0.5
 
-    def _fit(self, X: Sequences, y: Any = None) -> None:
+    def _fit(self, X: Sequences) -> None:
         self.preparation_ = Preparation(self.scaling).fit(X)
         self._start(self.preparation_.n_outputs + bool(self.time))
 
     @torch.inference_mode()
-    def _transform(self, X: Sequences, y: Any = None) -> Float[np.ndarray, "rows features"]:
+    def _transform(self, X: Sequences) -> Float[np.ndarray, "rows features"]:
         source = SequenceSource(self.preparation_.transform(X))
         table = torch.empty(len(source), self.n_features_, dtype=torch.float64)
         for block in map(torch.from_numpy, length_blocks(X.lengths, self._block_steps())):
@@ -77,7 +66,7 @@ class SequenceFeatures(SequenceTransformer):
             table[block] = self._map(*self._embed(values, source.lengths[block]))
         return table.numpy()
 
-    def _embed(self, x: Path, lengths: Lengths) -> tuple[Path, Lengths]:
+    def _embed(self, x: Values, lengths: Lengths) -> tuple[Values, Lengths]:
         if self.time:
             x = F.time_embedding(x, lengths=lengths)
         return (F.difference(x, lengths=lengths) if self.difference else x), lengths
@@ -96,17 +85,11 @@ class SequenceFeatures(SequenceTransformer):
         """Prepare the map for so many channels."""
         raise NotImplementedError
 
-    def _map(self, x: Path, lengths: Lengths) -> Float[Tensor, "rows features"]:
+    def _map(self, x: Values, lengths: Lengths) -> Float[Tensor, "rows features"]:
         raise NotImplementedError
 
     def _block_steps(self) -> int:
         raise NotImplementedError
-
-    def _facts(self) -> dict[str, Any]:
-        return {"preparation": self.preparation_.state(), "metadata": self.metadata_}
-
-    def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
-        self.preparation_, self.metadata_ = Preparation.from_state(facts["preparation"]), facts["metadata"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -144,6 +127,8 @@ class LS2TFeatures(SequenceFeatures):
     decay: float | None = None
     random_state: RandomState = None
 
+    _test_params: ClassVar[dict[str, Any]] = {"width": 4, "order": 2, "random_state": 0}
+
     def _start(self, n_inputs: int) -> None:
         check.positive_int("width", self.width)
         check.positive_int("order", self.order)
@@ -157,7 +142,7 @@ class LS2TFeatures(SequenceFeatures):
         """Columns of the result."""
         return self.order * self.width
 
-    def _map(self, x: Path, lengths: Lengths) -> Float[Tensor, "rows features"]:
+    def _map(self, x: Values, lengths: Lengths) -> Float[Tensor, "rows features"]:
         levels = F.ls2t(
             x,
             self.functionals_,
@@ -180,10 +165,6 @@ class LS2TFeatures(SequenceFeatures):
     def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
         super()._restore(tensors, facts)
         self.functionals_ = tensors["functionals"]
-
-    @classmethod
-    def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
-        return {"width": 4, "order": 2, "random_state": 0}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -211,6 +192,8 @@ class Seq2TensFeatures(SequenceFeatures):
     max_features: int = 100_000
     normalization: float = 0.0
 
+    _test_params: ClassVar[dict[str, Any]] = {"order": 2}
+
     def _start(self, n_inputs: int) -> None:
         check.positive_int("order", self.order)
         check.choice("lift", self.lift, ("linear", "exp"))
@@ -226,7 +209,7 @@ class Seq2TensFeatures(SequenceFeatures):
         channels = self.preparation_.n_outputs + bool(self.time)
         return sum(channels**m for m in range(1, self.order + 1))
 
-    def _map(self, x: Path, lengths: Lengths) -> Float[Tensor, "rows features"]:
+    def _map(self, x: Values, lengths: Lengths) -> Float[Tensor, "rows features"]:
         levels = algebra.seq2tens(x, self.order, self.lift, lengths=lengths).levels[1:]
         factors = self._scale(self.order, lengths)
         return torch.cat([level.flatten(1) * factors[:, m] for m, level in enumerate(levels)], dim=1)
@@ -236,7 +219,3 @@ class Seq2TensFeatures(SequenceFeatures):
 
     def _tensors(self) -> Tensors:
         return {}
-
-    @classmethod
-    def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
-        return {"order": 2}

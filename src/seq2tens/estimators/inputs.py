@@ -14,57 +14,7 @@ from jaxtyping import Shaped
 from sklearn.utils.multiclass import type_of_target
 
 from seq2tens._checks import ArgumentError, require
-from seq2tens.data import Preparation, Sequences, from_aeon, from_df_list, from_multiindex
-
-
-class SequenceInput:
-    """Gives aeon's base classes every collection as `Sequences`; to be named before them.
-
-    aeon's own checks have nothing to do: estimators of this library handle one channel or several, unequal
-    lengths and missing values.
-    """
-
-    preparation_: Preparation
-    metadata_: dict[str, Any]
-
-    def __post_init__(self) -> None:
-        super().__init__()
-
-    @property
-    def _channels_known(self) -> bool:
-        """Whether the number of channels was told before the data, and so tells which axis is which."""
-        return False
-
-    def _preprocess_collection(self, X: Any, store_metadata: bool = True) -> Sequences:
-        sequences = as_sequences(X)
-        if store_metadata:
-            if not self._channels_known:
-                _doubt_axes(X)
-            self.metadata_ = {**_metadata(sequences), "columns": _columns(X)}
-        else:
-            self._check_columns(X)
-        return sequences
-
-    def _check_columns(self, X: Any) -> None:
-        """Frames must name the channels of training in their order, if frames were there to name them."""
-        known, found = self.metadata_.get("columns"), _columns(X)
-        require(
-            known is None or found is None or found == known,
-            f"`X` must have the columns {known} as in `fit`, got {found}",
-        )
-
-    def _check_shape(self, X: Sequences) -> None:
-        self.preparation_.check(X, "X")
-
-    @property
-    def scaler_(self) -> Any:
-        """The scaler of the values, None without scaling."""
-        return self.preparation_.scaler
-
-    @property
-    def n_channels_(self) -> int:
-        """Channels of the training data."""
-        return self.preparation_.n_channels
+from seq2tens.data import Sequences, from_aeon, from_df_list, from_multiindex
 
 
 def as_sequences(X: Any) -> Sequences:
@@ -142,15 +92,15 @@ def collection_type(X: Any) -> str:
     try:
         return get_type(X)
     except (TypeError, ValueError) as error:
-        given = f"list of {type(X[0]).__name__}" if isinstance(X, list) else type(X).__name__
+        received = f"list of {type(X[0]).__name__}" if isinstance(X, list) else type(X).__name__
         raise TypeError(
             "`X` must be an array (n, channels, time) of numbers, a list of arrays (channels, time) or of "
             "frames (time, channels), a frame indexed by (instance, time) or `Sequences`, "
-            f"got {given} ({error})"
+            f"got {received} ({error})"
         ) from error
 
 
-def _doubt_axes(X: Any) -> None:
+def doubt_axes(X: Any) -> None:
     """Warn where `(time, channels)` is likely meant; arrays of unequal length cannot be mistaken."""
     cube = isinstance(X, np.ndarray)
     arrays = X if isinstance(X, list) else []
@@ -166,13 +116,13 @@ def _doubt_axes(X: Any) -> None:
     )
 
 
-def _columns(X: Any) -> list[str] | None:
+def column_names(X: Any) -> list[str] | None:
     """The names of the channels, where X is made of frames."""
     frame = X[0] if isinstance(X, list) else X
     return [str(name) for name in frame.columns] if isinstance(frame, pd.DataFrame) else None
 
 
-def _metadata(sequences: Sequences) -> dict[str, Any]:
+def metadata_of(sequences: Sequences) -> dict[str, Any]:
     """What aeon notes about training data."""
     lengths = np.unique(sequences.lengths)
     return {

@@ -27,6 +27,6 @@ def train(*arguments: Any, recipe: Recipe, **options: Any) -> Result:
             f"`fit` was interrupted after {result.epochs} epochs; its weights are {weights}, "
             "and `interrupted_` is True",
             InterruptedFitWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
         return result

@@ -14,19 +14,18 @@ from torch import Tensor, nn
 
 from seq2tens import _checks as check
 from seq2tens import training
+from seq2tens._storage import Tensors
 from seq2tens.data import Preparation, Sequences, length_blocks
-from seq2tens.estimators import _plain
 from seq2tens.estimators.base import SequenceClassifier
 from seq2tens.estimators.devices import find_device, is_first, make_fabric
 from seq2tens.estimators.interruption import train
-from seq2tens.estimators.randomness import RandomState, repeatable_seed
-from seq2tens.estimators.saving import restored
+from seq2tens.estimators.saving import plain, restored
+from seq2tens.estimators.seeds import RandomState, repeatable_seed
 from seq2tens.estimators.weighting import class_weights, row_weights
 from seq2tens.nn.dense import Dense
 from seq2tens.training import Checkpoints, CrossEntropy, Recipe, SequenceBatch, SequenceSource, Subset
-from seq2tens.training.checkpoint import Tensors
 from seq2tens.training.progress import Style
-from seq2tens.training.randomness import initial, order
+from seq2tens.training.rng import initial, order
 
 # Sequences by themselves are standardised where there are at most so many for training.
 FEW_SEQUENCES = 100
@@ -101,23 +100,23 @@ class NetworkClassifier(SequenceClassifier):
     _paper_model: ClassVar[Literal["fcn-ls2t", "resnet"]] = "fcn-ls2t"
 
     def _fit(self, X: Sequences, y: Shaped[np.ndarray, " rows"], sample_weight: Any = None) -> None:
-        fabric = make_fabric(self.device, _plain.python(self.devices), _plain.python(self.num_nodes))
+        fabric = make_fabric(self.device, plain.python(self.devices), plain.python(self.num_nodes))
         seed = fabric.broadcast(repeatable_seed(self.random_state, self.checkpoint))
         labels = torch.from_numpy(np.searchsorted(self.classes_, y))
-        kept, held = self._split(labels, seed)
+        train_rows, validation_rows = self._split(labels, seed)
         preparation = Preparation(self._scaling(len(X)), self.since_observed)
-        self.preparation_ = preparation.fit(X if held is None else X[kept.numpy()])
+        self.preparation_ = preparation.fit(X if validation_rows is None else X[train_rows.numpy()])
         source = SequenceSource(self.preparation_.transform(X), labels, row_weights(sample_weight, labels))
-        recipe = self._recipe(len(kept))
+        recipe = self._recipe(len(train_rows))
         self.network_ = self._network(seed)
         result = train(
             self.network_,
-            self._loss(source, kept, recipe),
-            source if held is None else Subset(source, kept),
+            self._loss(source, train_rows, recipe),
+            source if validation_rows is None else Subset(source, train_rows),
             recipe=recipe,
             seed=seed,
-            validation=None if held is None else Subset(source, held),
-            metrics=None if held is None else {"accuracy": accuracy},
+            validation=None if validation_rows is None else Subset(source, validation_rows),
+            metrics=None if validation_rows is None else {"accuracy": accuracy},
             fabric=fabric,
             checkpoint=self.checkpoint,
             progress=self.progress,
@@ -161,13 +160,15 @@ class NetworkClassifier(SequenceClassifier):
             0 < self.validation_fraction < 1,
             f"`validation_fraction` must lie in (0, 1), got {self.validation_fraction}",
         )
-        kept, held = training.validation_split(labels, self.validation_fraction, order(seed, 0))
+        train_rows, validation_rows = training.validation_split(
+            labels, self.validation_fraction, order(seed, 0)
+        )
         check.require(
-            len(held) > 0,
+            len(validation_rows) > 0,
             f"`validation_fraction` must give at least one of {len(labels)} sequences, "
             f"got none for {self.validation_fraction}",
         )
-        return kept, held
+        return train_rows, validation_rows
 
     def _recipe(self, n_train: int) -> Recipe:
         """The recipe with what the arguments say in its place."""
@@ -178,8 +179,8 @@ class NetworkClassifier(SequenceClassifier):
             recipe = (
                 training.paper_recipe(n_train, self._paper_model) if paper else training.fast_recipe(n_train)
             )
-        given = {name: _plain.python(getattr(self, name)) for name in OVERRIDES}
-        changes = {name: value for name, value in given.items() if value is not None}
+        own = {name: plain.python(getattr(self, name)) for name in OVERRIDES}
+        changes = {name: value for name, value in own.items() if value is not None}
         changes["class_weights"] = self.class_weight is not None
         if self.validation_fraction is not None and recipe.monitor == "train_loss":
             changes |= {"monitor": "validation_loss", "mode": "min", "keep_best": True}
@@ -198,7 +199,7 @@ class NetworkClassifier(SequenceClassifier):
     def _network(self, seed: int) -> WithHead:
         common = {field.name for field in fields(NetworkClassifier)}
         own = [field.name for field in fields(self) if field.name not in common]
-        sizes = {name: _plain.python(getattr(self, name)) for name in own}
+        sizes = {name: plain.python(getattr(self, name)) for name in own}
         with initial(seed):
             return WithHead(type(self)._features(self.preparation_.n_outputs, **sizes), self.n_classes_)
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from seq2tens import _checks as check
 from seq2tens.data import Preparation, Scaler, Sequences
+from seq2tens.data.filling import last_observed, values_at
 from seq2tens.estimators.networks import NetworkClassifier, WithHead
 from seq2tens.nn import Stream
 from seq2tens.nn.streaming import trees
@@ -25,7 +26,7 @@ Rows = Float[np.ndarray, "steps channels"]
 Times = Float[np.ndarray, " steps"] | None
 
 
-class Past(NamedTuple):
+class PreparationState(NamedTuple):
     """What later steps need of earlier ones."""
 
     values: Float[np.ndarray, " channels"]  # the last ones, prepared; before the first step, what stands in
@@ -44,7 +45,7 @@ class Past(NamedTuple):
         }
 
 
-class Feed:
+class StreamPreparation:
     """`Preparation.transform` for a sequence that comes in pieces: the same numbers, and little overhead."""
 
     def __init__(self, preparation: Preparation, static: Any = None) -> None:
@@ -56,47 +57,49 @@ class Feed:
         self.preparation = preparation
         self.static = _static(preparation, static)
 
-    def begin(self) -> Past:
+    def begin(self) -> PreparationState:
         """Before the first step."""
         never = np.full(self.preparation.n_channels, -np.inf)
         observed = never if self.preparation.since_observed else None
-        return Past(self.preparation.fill.astype(np.float32), observed=observed)
+        return PreparationState(self.preparation.fill.astype(np.float32), observed=observed)
 
-    def prepare(self, rows: Rows, times: Times, past: Past) -> tuple[Rows, Past]:
+    def prepare(self, rows: Rows, times: Times, carried: PreparationState) -> tuple[Rows, PreparationState]:
         """What the network reads for these rows, and what the next ones need."""
         known = np.where(self.preparation.known, rows, np.nan)
         scaled = _standardised(known, self.preparation.scaler)
         seen = ~np.isnan(scaled)
-        filled = _filled(scaled, seen, past.values)
+        filled = _filled(scaled, seen, carried.values)
         parts = [filled, seen.astype(np.float32)] if self.preparation.mask else [filled]
-        past = past._replace(values=filled[-1])
-        if times is None and past.observed is not None:
-            times = _counted(len(rows), past)
+        carried = carried._replace(values=filled[-1])
+        if times is None and carried.observed is not None:
+            times = _counted(len(rows), carried)
         if times is not None:
-            past = past._replace(first=float(times[0]) if np.isnan(past.first) else past.first)
-            since, past = self._elapsed(seen, times, past)
+            carried = carried._replace(first=float(times[0]) if np.isnan(carried.first) else carried.first)
+            since, carried = self._elapsed(seen, times, carried)
             parts += since
         if self.static is not None:
             parts.append(np.repeat(self.static, len(rows), axis=0))
-        return np.concatenate(parts, axis=1), past
+        return np.concatenate(parts, axis=1), carried
 
-    def _elapsed(self, seen: np.ndarray, times: np.ndarray, past: Past) -> tuple[list[Rows], Past]:
+    def _elapsed(
+        self, seen: np.ndarray, times: np.ndarray, carried: PreparationState
+    ) -> tuple[list[Rows], PreparationState]:
         """The channels that tell the time, and what the next rows need."""
-        parts, observed = [], past.observed
+        parts, observed = [], carried.observed
         if observed is not None:
             moments = np.concatenate([observed[None], np.where(seen, times[:, None], -np.inf)])
             latest = np.maximum.accumulate(moments, axis=0)
-            since = times[:, None] - np.maximum(latest[:-1], past.first)
+            since = times[:, None] - np.maximum(latest[:-1], carried.first)
             parts.append(_standardised(since, self.preparation.since))
             observed = latest[-1]
         if self.preparation.clock is not None:
-            parts.append(_standardised(times[:, None] - past.first, self.preparation.clock))
-        return parts, past._replace(last=float(times[-1]), observed=observed)
+            parts.append(_standardised(times[:, None] - carried.first, self.preparation.clock))
+        return parts, carried._replace(last=float(times[-1]), observed=observed)
 
 
-def _counted(steps: int, past: Past) -> Float[np.ndarray, " steps"]:
+def _counted(steps: int, carried: PreparationState) -> Float[np.ndarray, " steps"]:
     """Times of steps that have none: each counts 1."""
-    return np.arange(steps) + (0.0 if np.isnan(past.last) else past.last + 1)
+    return np.arange(steps) + (0.0 if np.isnan(carried.last) else carried.last + 1)
 
 
 def _standardised(values: np.ndarray, scaler: Scaler | None) -> Float[np.ndarray, "steps channels"]:
@@ -108,9 +111,7 @@ def _filled(values: Rows, seen: np.ndarray, before: np.ndarray) -> Rows:
     """The last observed value of each channel, `before` where there is none yet."""
     if len(values) == 1:
         return np.where(seen, values, before)
-    whole = np.concatenate([before[None], values])
-    last = np.maximum.accumulate(np.where(seen, np.arange(1, len(whole))[:, None], 0), axis=0)
-    return np.take_along_axis(whole, last, axis=0)
+    return values_at(values, last_observed(seen, np.zeros(len(values), dtype=np.int64)), before)
 
 
 def _static(preparation: Preparation, static: Any) -> Float[np.ndarray, "1 features"] | None:
@@ -135,9 +136,9 @@ class ClassifierStream:
             raise NotFittedError(f"`stream` needs a fitted {type(classifier).__name__}; call `fit` first")
         network = _network(classifier)
         self.classes_, self._device = classifier.classes_, network.head.weight.device
-        self._feed = Feed(classifier.preparation_, static)
+        self._preparation = StreamPreparation(classifier.preparation_, static)
         self._stream = Stream(nn.Sequential(network.features, network.head), length=length)
-        self._past = self._feed.begin()
+        self._carried = self._preparation.begin()
 
     @property
     def steps(self) -> int:
@@ -159,7 +160,7 @@ class ClassifierStream:
         rows, times = self._checked(rows, times)
         if len(rows) == 0:
             return np.empty((0, len(self.classes_)))
-        prepared, past = self._feed.prepare(rows, times, self._past)
+        prepared, carried = self._preparation.prepare(rows, times, self._carried)
         before = self._stream.state()
         logits = self._stream.push(torch.from_numpy(prepared)[None].to(self._device), last=last)[0]
         if not bool(logits.isfinite().all()):
@@ -168,22 +169,22 @@ class ClassifierStream:
                 "`rows` must have values of the size of those in training, in a sequence not much longer, "
                 "but the network's output is not finite"
             )
-        self._past = past
+        self._carried = carried
         return logits.cpu().double().softmax(dim=1).numpy()
 
     def reset(self) -> None:
         """Begin a new sequence."""
         self._stream.reset()
-        self._past = self._feed.begin()
+        self._carried = self._preparation.begin()
 
     def state(self) -> dict[str, Tree]:
         """Where the stream stands, as a tree of dicts, tuples, tensors and numbers, of fixed size."""
-        return {"network": self._stream.state(), "static": self._static(), **self._past.tree()}
+        return {"network": self._stream.state(), "static": self._static(), **self._carried.tree()}
 
     def restore(self, state: dict[str, Tree]) -> None:
         """Go on where another stream of the same model stood."""
-        past = self._past.tree()
-        keys = {"network", "static", *past}
+        carried = self._carried.tree()
+        keys = {"network", "static", *carried}
         check.require(
             isinstance(state, dict) and set(state) == keys,
             f"`state` must be a dict with the keys {', '.join(sorted(keys))}",
@@ -193,7 +194,9 @@ class ClassifierStream:
             "`state` must come from a stream with the same static features, got that of one with others",
         )
         self._stream.restore(state["network"])
-        self._past = Past(**{n: state[n].numpy() if isinstance(past[n], Tensor) else state[n] for n in past})
+        self._carried = PreparationState(
+            **{n: state[n].numpy() if isinstance(carried[n], Tensor) else state[n] for n in carried}
+        )
 
     def save(self, path: str | Path, notes: dict[str, Any] | None = None) -> None:
         """Write the state to a file, which is replaced only when the new one is whole.
@@ -210,13 +213,16 @@ class ClassifierStream:
 
     def _static(self) -> Tensor:
         """The static features as the network reads them, none at all where there are none."""
-        static = self._feed.static
+        static = self._preparation.static
         return torch.empty(0) if static is None else torch.tensor(static[0])
 
     def _checked(self, rows: Any, times: Any) -> tuple[Rows, Times]:
         """Rows and times as float64, with the checks that whole sequences get."""
         rows = np.asarray(rows, dtype=np.float64)
-        channels, timed = self._feed.preparation.n_channels, self._feed.preparation.clock is not None
+        channels, timed = (
+            self._preparation.preparation.n_channels,
+            self._preparation.preparation.clock is not None,
+        )
         if rows.ndim != 2 or rows.shape[1] != channels:
             raise check.ArgumentError(
                 f"`rows` must have shape (steps, {channels}) with the channels of `fit`, got {rows.shape}"
@@ -236,7 +242,7 @@ class ClassifierStream:
             raise check.ArgumentError(f"`times` must have shape (steps,) = ({steps},), got {times.shape}")
         if not np.isfinite(times).all():
             raise check.ArgumentError("`times` must be finite")
-        earlier = np.concatenate([[self._past.last], times])
+        earlier = np.concatenate([[self._carried.last], times])
         if (np.diff(earlier) < 0).any():
             step = int(np.flatnonzero(np.diff(earlier) < 0)[0])
             raise check.ArgumentError(

@@ -46,9 +46,9 @@ def class_weights(
     known = classes.tolist()
     unknown = [label for label in class_weight if label not in known]
     require(not unknown, f"`class_weight` must only have labels of `y`, {known}, got also {unknown}")
-    given = [float(class_weight.get(label, 1.0)) for label in known]
+    values = [float(class_weight.get(label, 1.0)) for label in known]
     require(
-        all(0 <= weight < float("inf") for weight in given),
-        f"`class_weight` must be finite and at least 0, got {given}",
+        all(0 <= weight < float("inf") for weight in values),
+        f"`class_weight` must be finite and at least 0, got {values}",
     )
-    return torch.tensor(given)
+    return torch.tensor(values)

@@ -20,10 +20,9 @@ from seq2tens.experiments.imputation_models import MODELS, SETTINGS, network
 from seq2tens.experiments.imputation_pictures import picture
 from seq2tens.experiments.imputation_scores import Fill, Tally, by_forward, by_mean, by_network
 from seq2tens.experiments.imputation_table import TABLE, ImputationCell, ImputationRow, is_trained
-from seq2tens.models.gpvae import GPVAE
+from seq2tens.models.gpvae import GPVAE, HELD_OUT_METRICS, IncompleteSource, NegativeElbo
 from seq2tens.training import CSVLog, Result, Source, Subset, fit
-from seq2tens.training.incomplete import HELD_OUT_METRICS, IncompleteSource, NegativeElbo
-from seq2tens.training.randomness import initial
+from seq2tens.training.rng import initial
 
 # Sequences of the validation part that are scored after every epoch, for the curve only.
 WATCHED = 2000

@@ -13,9 +13,9 @@ from jaxtyping import Float
 
 from seq2tens import _checks as check
 from seq2tens.data import Incomplete, healing_mnist, mnist, physionet2012, sprites
-from seq2tens.data._folders import existing, home
+from seq2tens.data.datasets._folders import dataset_folder, existing
 from seq2tens.experiments.imputation_models import SETTINGS
-from seq2tens.training.incomplete import Part
+from seq2tens.models.gpvae import Part
 
 # Sequences at a time where a part is gone through.
 BLOCK = 64
@@ -79,7 +79,7 @@ _LOADERS: dict[str, _Loader] = {"hmnist": _healing_mnist, "sprites": _sprites, "
 
 
 def _figures_present(folder: str | Path | None) -> None:
-    files = home(folder, "sprites")
+    files = dataset_folder(folder, "sprites")
     for name in (sprites.PALETTE, sprites.PICTURES):
         existing(files / name)
 

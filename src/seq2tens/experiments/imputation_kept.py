@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from seq2tens._checks import ArgumentError, require
+from seq2tens._storage import write_atomically
 from seq2tens.experiments.rows import csv_lines
-from seq2tens.training.checkpoint import write_atomically
 
 CURVE = ("epoch", "train_loss", "validation_nll", "validation_mse", "seconds")
 CALIBRATION = ("predicted", "found", "entries")

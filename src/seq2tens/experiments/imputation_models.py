@@ -8,7 +8,7 @@ from typing import Any
 
 from seq2tens import _checks as check
 from seq2tens.models.gpvae import GPVAE, Prior
-from seq2tens.training import Constant, Recipe, Stairs
+from seq2tens.training import Constant, Recipe, StepDecay
 from seq2tens.training.schedules import Schedule
 
 
@@ -78,7 +78,7 @@ SETTINGS = {
         length_scale=7.0,
         scale=1.005,
         epochs=40,
-        schedule=Stairs(every=10, factor=0.5, floor=0.1),
+        schedule=StepDecay(every=10, factor=0.5, floor=0.1),
     ),
 }
 

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from seq2tens.experiments.imputation_scores import Fill, complete
-from seq2tens.training.incomplete import IncompleteBatch, IncompleteSource, Part
+from seq2tens.models.gpvae import IncompleteBatch, IncompleteSource, Part
 
 # Sequences in a picture, spread over the test part; the same for every model.
 SHOWN = 3

@@ -12,8 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from seq2tens.data import forward_imputation
-from seq2tens.models.gpvae import GPVAE
-from seq2tens.training.incomplete import IncompleteBatch
+from seq2tens.models.gpvae import GPVAE, IncompleteBatch
 
 # Draws of the latent path that a prediction is the mean of.
 DRAWS = 20

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from seq2tens import _checks as check
 from seq2tens.data import physionet2012
-from seq2tens.data.physionet2012 import Stays
+from seq2tens.data.datasets.physionet2012 import Stays
 from seq2tens.estimators.networks import accuracy
 from seq2tens.experiments import provenance
 from seq2tens.experiments.experiment import Experiment
@@ -25,8 +25,8 @@ from seq2tens.experiments.mortality_inputs import AsMeasured, Complete, Inputs
 from seq2tens.experiments.mortality_models import MODELS, TRAINING, Settings
 from seq2tens.experiments.mortality_table import EPOCHS, MEASURES, TABLE, MortalityCell, MortalityRow
 from seq2tens.training import Plateau, Recipe, Result, Source, fit
-from seq2tens.training.randomness import initial
-from seq2tens.training.validation import validate
+from seq2tens.training.metrics import validate
+from seq2tens.training.rng import initial
 
 EXPERIMENT = Experiment(
     name="mortality",

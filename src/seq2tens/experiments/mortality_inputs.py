@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from seq2tens.data import Labelled, Preparation
 from seq2tens.data.batches import Batch
-from seq2tens.data.physionet2012 import Stays
+from seq2tens.data.datasets.physionet2012 import Stays
 from seq2tens.estimators.networks import forward
 from seq2tens.models.irregular import IrregularScaler, IrregularSource
 from seq2tens.training import CrossEntropy, Loss, SequenceSource, Source

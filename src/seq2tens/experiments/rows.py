@@ -17,7 +17,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from filelock import FileLock
 
 from seq2tens._checks import ArgumentError, require
-from seq2tens.training.checkpoint import write_atomically
+from seq2tens._storage import write_atomically
 
 
 class AnyRow(Protocol):

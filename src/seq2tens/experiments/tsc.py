@@ -12,7 +12,7 @@ import numpy as np
 
 from seq2tens import _checks as check
 from seq2tens.data import Labelled, available_datasets, load_dataset, to_aeon
-from seq2tens.data.archives import ENVIRONMENT
+from seq2tens.data.datasets._folders import ENVIRONMENT
 from seq2tens.experiments import provenance
 from seq2tens.experiments.cells import Cell
 from seq2tens.experiments.experiment import Experiment

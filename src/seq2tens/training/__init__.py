@@ -1,25 +1,21 @@
 """The one training loop: recipes, sampling, checkpoints with exact resume, logs and progress."""
 
+import importlib
+import warnings
+from typing import Any
+
+from seq2tens.training._fit import fit
 from seq2tens.training.callbacks import Callback, CSVLog, TensorBoardLog
 from seq2tens.training.checkpoint import Checkpoints
-from seq2tens.training.fitting import fit
-from seq2tens.training.incomplete import (
-    HELD_OUT_METRICS,
-    IncompleteBatch,
-    IncompleteSource,
-    NegativeElbo,
-    RaggedSource,
-)
+from seq2tens.training.loop import Interrupted, Result
 from seq2tens.training.losses import CrossEntropy, Loss, class_weights
-from seq2tens.training.meter import NonFiniteLoss
+from seq2tens.training.metrics import NonFiniteLoss
 from seq2tens.training.recipe import BatchRule, Recipe, fast_recipe, paper_recipe
-from seq2tens.training.run import Interrupted, Result
 from seq2tens.training.sampling import validation_split
-from seq2tens.training.schedules import Constant, Cosine, OneCycle, Plateau, Stairs
+from seq2tens.training.schedules import Constant, Cosine, OneCycle, Plateau, StepDecay
 from seq2tens.training.sources import SequenceBatch, SequenceSource, Source, Subset, TensorSource
 
 __all__ = [
-    "HELD_OUT_METRICS",
     "BatchRule",
     "CSVLog",
     "Callback",
@@ -27,21 +23,17 @@ __all__ = [
     "Constant",
     "Cosine",
     "CrossEntropy",
-    "IncompleteBatch",
-    "IncompleteSource",
     "Interrupted",
     "Loss",
-    "NegativeElbo",
     "NonFiniteLoss",
     "OneCycle",
     "Plateau",
-    "RaggedSource",
     "Recipe",
     "Result",
     "SequenceBatch",
     "SequenceSource",
     "Source",
-    "Stairs",
+    "StepDecay",
     "Subset",
     "TensorBoardLog",
     "TensorSource",
@@ -51,3 +43,19 @@ __all__ = [
     "paper_recipe",
     "validation_split",
 ]
+
+# Names that have moved; the old ones work for one release.
+_GPVAE = ("HELD_OUT_METRICS", "IncompleteBatch", "IncompleteSource", "NegativeElbo", "RaggedSource")
+_MOVED = {"Stairs": (__name__, "StepDecay")} | {name: ("seq2tens.models.gpvae", name) for name in _GPVAE}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MOVED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, new = _MOVED[name]
+    warnings.warn(
+        f"`{__name__}.{name}` is now `{module}.{new}`; the old name goes with the next release",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return getattr(importlib.import_module(module), new)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import time
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import torch
+
 from seq2tens import _checks as check
-from seq2tens._storage import Saved, Tensors, decode, digest, encode, write_atomically
+from seq2tens._storage import write_atomically
 from seq2tens.training._fields import between
+from seq2tens.training.state import Snapshot
 
-__all__ = ["Checkpoints", "Saved", "Tensors", "decode", "digest", "encode", "write_atomically"]
-
-PATTERN = "epoch-*.safetensors"
+# Format 1 was a safetensors file.
+FORMAT = 2
+PATTERN, PATTERN_1 = "epoch-*.pt", "epoch-*.safetensors"
+DIGEST = hashlib.sha256
+DIGEST_BYTES = DIGEST().digest_size
 
 
 @dataclass
@@ -41,11 +48,11 @@ class Checkpoints:
         """Whether it is time to save."""
         return time.monotonic() - self._last >= self.seconds
 
-    def write(self, epoch: int, saved: Saved) -> Path:
+    def write(self, epoch: int, snapshot: Snapshot) -> Path:
         """Save a generation, then remove those that are too old."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / f"epoch-{epoch:06d}.safetensors"
-        write_atomically(path, encode(saved))
+        path = self.folder / PATTERN.replace("*", f"{epoch:06d}")
+        write_atomically(path, encode({"format": FORMAT, **snapshot}))
         for old in self.generations()[self.keep :]:
             old.unlink()
         self._last = time.monotonic()
@@ -55,7 +62,7 @@ class Checkpoints:
         """The files, newest first."""
         return sorted(self.folder.glob(PATTERN), reverse=True)
 
-    def read(self) -> Saved | None:
+    def read(self) -> Snapshot | None:
         """The newest generation that can be read, None if there is none."""
         for path in self.generations():
             try:
@@ -68,4 +75,24 @@ class Checkpoints:
                     RuntimeWarning,
                     stacklevel=2,
                 )
+        for path in self.folder.glob(PATTERN_1):
+            raise check.ArgumentError(
+                f"`checkpoint` must have format {FORMAT}, got format 1, which is not read any more, "
+                f"in {path}; use another folder"
+            )
         return None
+
+
+def encode(snapshot: Snapshot) -> bytes:
+    """The bytes of a file: a digest, then what torch saves."""
+    buffer = io.BytesIO()
+    torch.save(snapshot, buffer)
+    content = buffer.getvalue()
+    return DIGEST(content).digest() + content
+
+
+def decode(content: bytes) -> Snapshot:
+    """What the bytes hold, plain data and tensors only; `ArgumentError` if they have been changed."""
+    digest, saved = content[:DIGEST_BYTES], content[DIGEST_BYTES:]
+    check.require(DIGEST(saved).digest() == digest, "the content does not match its digest")
+    return torch.load(io.BytesIO(saved), map_location="cpu", weights_only=True)

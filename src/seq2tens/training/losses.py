@@ -27,7 +27,9 @@ class Loss(NamedTuple):
     outputs: tuple[Tensor, ...] = ()
 
 
-LossFunction = Callable[[nn.Module, Any], Loss | tuple[Tensor, float]]
+# A loss may return a plain tuple as well.
+LossValue = Loss | tuple[Tensor, float] | tuple[Tensor, float, tuple[Tensor, ...]]
+LossFunction = Callable[[nn.Module, Any], LossValue]
 Forward = Callable[[nn.Module, Any], tuple[Tensor, ...]]
 
 

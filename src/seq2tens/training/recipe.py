@@ -44,7 +44,7 @@ class Recipe:
         optimizer: `"adam"` (weight decay is added to the gradient) or `"adamw"` (decoupled).
         learning_rate: the highest rate.
         weight_decay: for all parameters.
-        schedule: `Constant`, `Plateau`, `OneCycle`, `Cosine` or `Stairs`.
+        schedule: `Constant`, `Plateau`, `OneCycle`, `Cosine` or `StepDecay`.
         monitor: column of the history that plateau, early stopping and best weights look at:
             `"train_loss"`, `"validation_loss"` or `"validation_<metric>"`.
         mode: whether less (`"min"`) or more (`"max"`) of it is better.
@@ -107,8 +107,8 @@ class Recipe:
             f"`monitor` must be 'train_loss' or begin with 'validation_', got {self.monitor!r}",
         )
         if not isinstance(self.schedule, Schedule):
-            kinds = ", ".join(cls.__name__ for cls in schedules.KINDS.values())
-            raise TypeError(f"`schedule` must be one of {kinds}, got {type(self.schedule).__name__}")
+            names = ", ".join(cls.__name__ for cls in schedules.KINDS.values())
+            raise TypeError(f"`schedule` must be one of {names}, got {type(self.schedule).__name__}")
 
     def size(self, n_train: int) -> int:
         """The batch size for so many training sequences."""

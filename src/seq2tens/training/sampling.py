@@ -77,12 +77,12 @@ def validation_split(labels: Any, fraction: float, generator: Generator) -> tupl
     between("fraction", fraction, 0, 1)
     classes = class_rows(labels)
     counts = _apportion([len(rows) for rows in classes], fraction)
-    kept, held = [], []
+    train, validation = [], []
     for rows, count in zip(classes, counts, strict=True):
         shuffled = rows[torch.randperm(len(rows), generator=generator)]
-        held.append(shuffled[:count])
-        kept.append(shuffled[count:])
-    return torch.cat(kept).sort().values, torch.cat(held).sort().values
+        validation.append(shuffled[:count])
+        train.append(shuffled[count:])
+    return torch.cat(train).sort().values, torch.cat(validation).sort().values
 
 
 def _apportion(sizes: list[int], fraction: float) -> list[int]:

@@ -116,7 +116,7 @@ class Cosine:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stairs:
+class StepDecay:
     """Multiply the rate by `factor` after every `every` epochs; it stays at or above `floor` · rate."""
 
     every: int
@@ -135,9 +135,9 @@ class Stairs:
         return LambdaLR(optimizer, lambda epoch: max(self.floor, self.factor ** (epoch // self.every)))
 
 
-Schedule = Constant | Plateau | OneCycle | Cosine | Stairs
+Schedule = Constant | Plateau | OneCycle | Cosine | StepDecay
 Scheduler = LRScheduler | ReduceLROnPlateau | None
-KINDS: dict[str, type[Schedule]] = {cls.kind: cls for cls in (Constant, Plateau, OneCycle, Cosine, Stairs)}
+KINDS: dict[str, type[Schedule]] = {cls.kind: cls for cls in (Constant, Plateau, OneCycle, Cosine, StepDecay)}
 
 
 def to_dict(schedule: Schedule) -> dict[str, Any]:

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from seq2tens._checks import require
 from seq2tens.data import Sequences
+from seq2tens.data.batches import PackedSteps, content_digest
 
 
 class Source(Protocol):
@@ -58,37 +59,8 @@ class SequenceBatch(NamedTuple):
     weights: Float[Tensor, " rows"] | None
 
 
-class Steps(NamedTuple):
-    """Where the steps of some sequences are in a tensor of all steps; `lengths` is None without padding."""
-
-    places: Int[Tensor, "rows time"]
-    outside: Bool[Tensor, "rows time"] | None
-    lengths: Int[Tensor, " rows"] | None
-
-    @classmethod
-    def of(cls, rows: Tensor, starts: Int[Tensor, " all"], all_lengths: Int[Tensor, " all"]) -> Steps:
-        """Those of the chosen rows."""
-        lengths = all_lengths[rows]
-        longest = max(1, int(lengths.max()))
-        step = torch.arange(longest)
-        index = starts[rows][:, None] + step
-        if int(lengths.min()) == longest:
-            return cls(index, None, None)
-        outside = step >= lengths[:, None]
-        return cls(index.masked_fill_(outside, 0), outside, lengths)
-
-    def gather(self, steps: Shaped[Tensor, "steps channels"]) -> Shaped[Tensor, "rows time channels"]:
-        """The steps at these places, padded with zeros."""
-        values = steps.index_select(0, self.places.flatten()).view(*self.places.shape, -1)
-        return values if self.outside is None else values.masked_fill_(self.outside[..., None], 0)
-
-
 class SequenceSource:
-    """Sequences without gaps, with labels and row weights if there are any.
-
-    The steps of all sequences are one tensor, from which a batch is gathered at once: padding every sequence
-    to the longest of all would be no faster, and can need any amount of memory.
-    """
+    """Sequences without gaps, with labels and row weights if there are any."""
 
     def __init__(
         self,
@@ -100,14 +72,12 @@ class SequenceSource:
             sequences.times is None and sequences.static is None and not np.isnan(sequences.values).any(),
             "`sequences` must have no times, no static features and no missing entries; see `Preparation`",
         )
-        for name, given in (("labels", labels), ("weights", weights)):
-            require(
-                given is None or len(given) == len(sequences),
-                f"`{name}` must have {len(sequences)} rows, got {0 if given is None else len(given)}",
-            )
-        self.steps = torch.tensor(sequences.values, dtype=torch.float32)
-        self.starts = torch.tensor(sequences.offsets[:-1])
-        self.lengths = torch.tensor(sequences.lengths)
+        for name, column in (("labels", labels), ("weights", weights)):
+            rows = len(sequences) if column is None else len(column)
+            require(rows == len(sequences), f"`{name}` must have {len(sequences)} rows, got {rows}")
+        self.values = torch.tensor(sequences.values, dtype=torch.float32)
+        self.steps = PackedSteps.of(sequences)
+        self.lengths = self.steps.lengths
         self.labels, self.weights = labels, weights
 
     def __len__(self) -> int:
@@ -115,18 +85,14 @@ class SequenceSource:
 
     def batch(self, rows: Tensor) -> SequenceBatch:
         """The chosen rows."""
-        places = Steps.of(rows, self.starts, self.lengths)
-        values = places.gather(self.steps)
+        index = self.steps.padded(rows)
         labels, weights = (None if t is None else t[rows] for t in (self.labels, self.weights))
-        return SequenceBatch(values, places.lengths, labels, weights)
+        return SequenceBatch(index.gather(self.values), index.lengths, labels, weights)
 
     @cached_property
     def digest(self) -> str:
         """A hash of all there is."""
-        total = hashlib.sha256()
-        for tensor in (self.steps, self.lengths, self.labels, self.weights):
-            total.update(b"none" if tensor is None else tensor.contiguous().numpy().tobytes())
-        return total.hexdigest()
+        return content_digest(self.values, self.lengths, self.labels, self.weights)
 
 
 class Subset:

@@ -1,25 +1,23 @@
-"""What changes while training, and its way into a checkpoint and back."""
+"""What changes while training, and copies of it to go back to."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from seq2tens.training.averaging import Average
-from seq2tens.training.checkpoint import Saved, Tensors
+from seq2tens._storage import Tensors
+from seq2tens.training.ema import EMA
 from seq2tens.training.recipe import Recipe
 from seq2tens.training.schedules import Scheduler
 
 if TYPE_CHECKING:
     from lightning_fabric.plugins import Precision
 
-FORMAT = 1
 Row = dict[str, float]
+Snapshot = dict[str, Any]
 
 
 @dataclass
@@ -29,7 +27,7 @@ class State:
     model: nn.Module
     optimizer: Optimizer
     scheduler: Scheduler
-    average: Average | None
+    ema: EMA | None
     precision: Precision
     history: list[Row] = field(default_factory=list)
     best: Tensors = field(default_factory=dict)
@@ -43,9 +41,9 @@ class State:
 
     def result_weights(self) -> Tensors:
         """The weights that would be the result now."""
-        return weights(self.model if self.average is None else self.average.averaged.module)
+        return _copy((self.model if self.ema is None else self.ema.averaged.module).state_dict())
 
-    def note(self, row: Row, recipe: Recipe) -> None:
+    def record(self, row: Row, recipe: Recipe) -> None:
         """Add an epoch to the history; keep its weights if it is the best so far."""
         best = None if self.best_epoch is None else self.history[self.best_epoch - 1][recipe.monitor]
         self.history.append(row)
@@ -53,9 +51,9 @@ class State:
             self.best_epoch = self.epoch
             if recipe.keep_best:
                 self.best = self.result_weights()
-        self.stopped = self._reason(recipe)
+        self.stopped = self._stop_reason(recipe)
 
-    def _reason(self, recipe: Recipe) -> str | None:
+    def _stop_reason(self, recipe: Recipe) -> str | None:
         if recipe.patience is not None and self.epoch - (self.best_epoch or 0) >= recipe.patience:
             return "patience"
         return "epochs" if self.epoch >= recipe.epochs else None
@@ -65,77 +63,38 @@ class State:
         self.model.load_state_dict(self.best or self.result_weights())
         self.model.eval()
 
-    def capture(self) -> Saved:
-        """A copy that goes into a checkpoint."""
-        slots, groups = split_optimizer(self.optimizer.state_dict())
-        parts = {"model": weights(self.model), "best": self.best, "optimizer": slots}
-        if self.average is not None:
-            parts["average"] = weights(self.average.averaged)
-        document = {
-            "format": FORMAT,
-            "epoch": self.epoch,
+    def snapshot(self) -> Snapshot:
+        """A copy of everything, in main memory."""
+        return {
+            "model": _copy(self.model.state_dict()),
+            "ema": None if self.ema is None else _copy(self.ema.averaged.state_dict()),
+            "optimizer": _copy(self.optimizer.state_dict()),
+            "scheduler": None if self.scheduler is None else _copy(self.scheduler.state_dict()),
+            "precision": _copy(self.precision.state_dict()),
             "history": list(self.history),
+            "best": self.best,
             "best_epoch": self.best_epoch,
             "stopped": self.stopped,
-            "groups": groups,
-            "scheduler": None if self.scheduler is None else self.scheduler.state_dict(),
-            "precision": self.precision.state_dict(),
         }
-        return Saved(join(parts), document)
 
-    def restore(self, saved: Saved) -> None:
-        """Go back to what was captured."""
-        parts, document = split(saved.tensors), saved.document
-        self.model.load_state_dict(parts["model"])
-        if self.average is not None:
-            self.average.averaged.load_state_dict(parts["average"])
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go back to a snapshot, which stays as it is."""
+        self.model.load_state_dict(snapshot["model"])
+        if self.ema is not None:
+            self.ema.averaged.load_state_dict(snapshot["ema"])
         if self.scheduler is not None:
-            self.scheduler.load_state_dict(document["scheduler"])
-        self.optimizer.load_state_dict(join_optimizer(parts.get("optimizer", {}), document["groups"]))
-        self.precision.load_state_dict(document["precision"])
-        self.best = parts.get("best", {})
-        self.history, self.best_epoch = document["history"], document["best_epoch"]
-        self.stopped = document["stopped"]
+            self.scheduler.load_state_dict(snapshot["scheduler"])
+        # The optimiser would work in the tensors that it is given.
+        self.optimizer.load_state_dict(_copy(snapshot["optimizer"]))
+        self.precision.load_state_dict(snapshot["precision"])
+        self.history, self.best = list(snapshot["history"]), snapshot["best"]
+        self.best_epoch, self.stopped = snapshot["best_epoch"], snapshot["stopped"]
 
 
-def weights(module: nn.Module) -> Tensors:
-    """A copy of a module's parameters and buffers in main memory; no two share theirs."""
-    return {name: _copy(tensor) for name, tensor in module.state_dict().items()}
-
-
-def _copy(tensor: Tensor) -> Tensor:
-    return tensor.detach().to("cpu", copy=True).contiguous()
-
-
-def join(parts: Mapping[str, Tensors]) -> Tensors:
-    """One dictionary, names prefixed with their part's."""
-    return {f"{part}/{name}": tensor for part, tensors in parts.items() for name, tensor in tensors.items()}
-
-
-def split(tensors: Tensors) -> dict[str, Tensors]:
-    """Undo `join`; a part without tensors is absent."""
-    parts: dict[str, Tensors] = {}
-    for name, tensor in tensors.items():
-        part, _, rest = name.partition("/")
-        parts.setdefault(part, {})[rest] = tensor
-    return parts
-
-
-def split_optimizer(state: dict[str, Any]) -> tuple[Tensors, list[dict[str, Any]]]:
-    """The optimiser's tensors by parameter number and name, and the settings of its groups."""
-    slots = {
-        f"{number}/{name}": _copy(torch.as_tensor(value))
-        for number, values in state["state"].items()
-        for name, value in values.items()
-    }
-    return slots, state["param_groups"]
-
-
-def join_optimizer(slots: Tensors, groups: list[dict[str, Any]]) -> dict[str, Any]:
-    """Undo `split_optimizer`; JSON has turned tuples into lists."""
-    state: dict[int, Tensors] = {}
-    for key, tensor in slots.items():
-        number, _, name = key.partition("/")
-        state.setdefault(int(number), {})[name] = tensor
-    tuples = [{k: tuple(v) if k == "betas" else v for k, v in group.items()} for group in groups]
-    return {"state": state, "param_groups": tuples}
+def _copy(tree: Any) -> Any:
+    """The same dicts, lists and tuples with copies of the tensors, of which no two share memory."""
+    if isinstance(tree, Tensor):
+        return tree.detach().to("cpu", copy=True).contiguous()
+    if isinstance(tree, dict):
+        return {key: _copy(value) for key, value in tree.items()}
+    return type(tree)(map(_copy, tree)) if isinstance(tree, list | tuple) else tree

@@ -109,10 +109,10 @@ def _unpacked(element: Element, limit: int) -> tuple[Element, int]:
         raise Mat5Error("it unpacks to far more than data would")
     if not unpacker.eof:
         raise Mat5Error("a compressed element ends early")
-    found = list(_elements(memoryview(content), element.order))
-    if len(found) != 1:
-        raise Mat5Error(f"a compressed element must hold one variable, got {len(found)}")
-    return found[0], limit - len(content)
+    variables = list(_elements(memoryview(content), element.order))
+    if len(variables) != 1:
+        raise Mat5Error(f"a compressed element must hold one variable, got {len(variables)}")
+    return variables[0], limit - len(content)
 
 
 def _matrix(element: Element, depth: int) -> tuple[str, np.ndarray]:

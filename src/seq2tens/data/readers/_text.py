@@ -9,10 +9,12 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
+from seq2tens._checks import ArgumentError
+
 MISSING = ("?", "NA", "na")
 
 
-class ReadError(ValueError):
+class ReadError(ArgumentError):
     """A file that is not what its format asks for; the message names file, line and reason."""
 
     line: int | None = None
@@ -88,10 +90,10 @@ def channel_rows(rows: list[str], path: Path, line: int) -> Float[np.ndarray, "c
     return np.stack(channels)
 
 
-def require_channels(found: int, expected: int, path: Path, line: int) -> None:
+def require_channels(channels: int, expected: int, path: Path, line: int) -> None:
     """Require as many channels as the first sequence has."""
-    if found != expected:
-        raise malformed(path, f"must have {expected} channels like the first sequence, got {found}", line)
+    if channels != expected:
+        raise malformed(path, f"must have {expected} channels like the first sequence, got {channels}", line)
 
 
 def label_of(text: str, allowed: list[str] | None, path: Path, line: int) -> str | float:

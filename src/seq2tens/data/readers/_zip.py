@@ -60,9 +60,9 @@ def parse_npy(content: bytes) -> np.ndarray:
 
 
 def _members(path: Path, archive: zipfile.ZipFile, names: Sequence[str]) -> dict[str, np.ndarray]:
-    found = [name.removesuffix(".npy") for name in archive.namelist()]
-    if not set(names) <= set(found):
-        raise malformed(path, f"must hold the arrays {', '.join(names)}, found {', '.join(found)}")
+    present = [name.removesuffix(".npy") for name in archive.namelist()]
+    if not set(names) <= set(present):
+        raise malformed(path, f"must hold the arrays {', '.join(names)}, found {', '.join(present)}")
     members = [archive.getinfo(f"{name}.npy") for name in names]
     check_unpacked(path, sum(member.file_size for member in members), path.stat().st_size)
     return {name: parse_npy(_content(archive, member)) for name, member in zip(names, members, strict=True)}

@@ -106,17 +106,17 @@ def _kind(text: str, path: Path, line: int) -> str:
 
 
 def _checked_header(outer: list[Attribute], inner: int, path: Path) -> Header:
-    kinds = [kind.lower() for _, kind in outer]
-    relational = "relational" in kinds
-    if relational and (len(kinds) != 2 or kinds[0] != "relational"):
+    types = [type_.lower() for _, type_ in outer]
+    relational = "relational" in types
+    if relational and (len(types) != 2 or types[0] != "relational"):
         raise malformed(
-            path, f"must have one relational attribute, then the class, got {len(kinds)} attributes"
+            path, f"must have one relational attribute, then the class, got {len(types)} attributes"
         )
-    if len(kinds) < 2:
-        raise malformed(path, f"must have attributes for the steps and for the class, got {len(kinds)}")
+    if len(types) < 2:
+        raise malformed(path, f"must have attributes for the steps and for the class, got {len(types)}")
     line, last = outer[-1]
     # Among numbers nothing tells a target from a step; beside a relational attribute a number is a target.
-    if not last.startswith("{") and not (relational and kinds[-1] in NUMERIC):
+    if not last.startswith("{") and not (relational and types[-1] in NUMERIC):
         raise malformed(path, f"the last attribute must be the class, `{{a,b,…}}`, got `{last}`", line)
     classes = [_unquoted(name) for name in last.strip("{}").split(",")] if last.startswith("{") else None
     return Header(relational, inner if relational else len(outer) - 1, classes)

@@ -42,28 +42,28 @@ class Columns:
         """Every column that must be there."""
         return [self.id, self.time, *([] if self.label is None else [self.label]), *(self.channels or ())]
 
-    def among(self, found: Sequence[str], path: Path, index: Collection[str] = ()) -> Columns:
+    def among(self, names: Sequence[str], path: Path, index: Collection[str] = ()) -> Columns:
         """The columns of a table that has these ones, `index` among them: `label` and `channels` as they are
         there."""
-        if self.label_optional and self.label not in found:
-            return replace(self, label=None, label_optional=False).among(found, path, index)
+        if self.label_optional and self.label not in names:
+            return replace(self, label=None, label_optional=False).among(names, path, index)
         for name in self.named():
-            if name not in found:
+            if name not in names:
                 hint = NO_LABELS if name == self.label else ""
-                raise malformed(path, f"must have a column `{name}`, found {', '.join(found)}{hint}")
-        if len(set(found)) < len(found):
-            twice = next(name for i, name in enumerate(found) if name in found[:i])
+                raise malformed(path, f"must have a column `{name}`, found {', '.join(names)}{hint}")
+        if len(set(names)) < len(names):
+            twice = next(name for i, name in enumerate(names) if name in names[:i])
             raise malformed(path, f"must not name two columns alike, got `{twice}` twice")
         taken = {*self.named(), *index}
-        channels = self.channels or tuple(name for name in found if name not in taken)
+        channels = self.channels or tuple(name for name in names if name not in taken)
         if not channels:
-            raise malformed(path, f"must have a column for a channel, found {', '.join(found)}")
+            raise malformed(path, f"must have a column for a channel, found {', '.join(names)}")
         return replace(self, channels=channels)
 
 
-def index_columns(found: Sequence[str]) -> tuple[str, ...]:
+def index_columns(names: Sequence[str]) -> tuple[str, ...]:
     """Those that hold the numbers of rows, by their names."""
-    return tuple(name for name in found if INDEX.fullmatch(name))
+    return tuple(name for name in names if INDEX.fullmatch(name))
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Table:
     error: Callable[[int, str], ReadError]
     index: tuple[str, ...] = ()
 
-    def gather(self, asked: Columns) -> Labelled:
+    def gather(self, requested: Columns) -> Labelled:
         """Group the rows: sequences in the order in which ids first appear, steps in the order of time.
 
         A channel that nobody asked for and that looks like a label is warned of.
@@ -92,7 +92,7 @@ class Table:
             self.columns.channels or (),
             tuple(name for name in self.index if name not in self.columns.named()),
         )
-        if asked.channels is None:
+        if requested.channels is None:
             _warn_of_labels(sequences, channels)
         return Labelled(sequences, self._one_label_each(codes), np.array(list(numbers)), channels, index)
 

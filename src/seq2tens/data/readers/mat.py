@@ -34,9 +34,9 @@ def _struct(path: Path) -> np.ndarray:
     fitting = [array for array in contents.values() if set(FIELDS) <= set(array.dtype.names or ())]
     if len(fitting) == 1 and fitting[0].size == 1:
         return fitting[0].reshape(())
-    found = [f"{name} {array.dtype.names or array.dtype}" for name, array in contents.items()]
+    contained = [f"{name} {array.dtype.names or array.dtype}" for name, array in contents.items()]
     raise malformed(
-        path, f"must hold one struct with the fields {', '.join(FIELDS)}; found {'; '.join(found)}"
+        path, f"must hold one struct with the fields {', '.join(FIELDS)}; found {'; '.join(contained)}"
     )
 
 

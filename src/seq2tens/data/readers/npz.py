@@ -39,9 +39,9 @@ def _names(path: Path, arrays: dict[str, np.ndarray]) -> np.ndarray:
             path,
             f"`classes` must be a list of names or numbers, got {classes.dtype} of shape {classes.shape}",
         )
-    outside = np.flatnonzero((codes < 0) | (codes >= len(classes)))
-    if len(outside):
-        i = outside[0]
+    out_of_range = np.flatnonzero((codes < 0) | (codes >= len(classes)))
+    if len(out_of_range):
+        i = out_of_range[0]
         raise malformed(
             path, f"`y` must lie in 0..{len(classes) - 1} (`classes`), got {codes[i]} at index {i}"
         )

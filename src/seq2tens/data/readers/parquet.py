@@ -41,13 +41,13 @@ def _read(file: Any, columns: Columns, path: Path) -> Labelled:
     """Only the columns that are asked for are read."""
     schema = file.schema_arrow
     index = _index(schema)
-    found = columns.among(schema.names, path, index)
+    present = columns.among(schema.names, path, index)
     if (rows := file.metadata.num_rows) <= 0:
         raise malformed(path, "must have rows, got none")
-    check_unpacked(path, 8 * rows * len(found.named()), path.stat().st_size)
-    table = file.read(columns=found.named())
+    check_unpacked(path, 8 * rows * len(present.named()), path.stat().st_size)
+    table = file.read(columns=present.named())
     with naming(path):
-        return _table(table, found, path, index).gather(columns)
+        return _table(table, present, path, index).gather(columns)
 
 
 def _table(table: Any, columns: Columns, path: Path, index: tuple[str, ...]) -> Table:

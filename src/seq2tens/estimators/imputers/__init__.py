@@ -1,10 +1,10 @@
 """Estimators that fill what is missing in sequences."""
 
+from seq2tens.estimators.imputers.autoencoder import LatentImputer
 from seq2tens.estimators.imputers.base import Imputer
-from seq2tens.estimators.imputers.latent import LatentImputer
-from seq2tens.estimators.imputers.points import PointImputer
+from seq2tens.estimators.imputers.interpolation import ForwardImputer, LinearImputer, MeanImputer
+from seq2tens.estimators.imputers.point import PointImputer
 from seq2tens.estimators.imputers.pypots import BRITSImputer, PyPOTSImputer, SAITSImputer
-from seq2tens.estimators.imputers.rules import ForwardImputer, LinearImputer, MeanImputer
 from seq2tens.estimators.imputers.vae import GPVAEImputer, HIVAEImputer, VAEImputer
 
 # Names for the shell.

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from aeon.transformations.collection.base import BaseCollectionTransformer
 from jaxtyping import Float
 
 from seq2tens._checks import positive_int, require
+from seq2tens._storage import Tensors
 from seq2tens.data import Preparation, Sequences, held_out
-from seq2tens.estimators import _plain
-from seq2tens.estimators.imputers.kinds import Collection, Values, read
-from seq2tens.estimators.inputs import SequenceInput
-from seq2tens.estimators.randomness import RandomState, seed_of
-from seq2tens.estimators.saving import Storable
-from seq2tens.training.checkpoint import Tensors
+from seq2tens.estimators.base import SequenceTransformer
+from seq2tens.estimators.imputers.formats import Collection, Values, read
+from seq2tens.estimators.saving import plain
+from seq2tens.estimators.seeds import RandomState, seed_of
 
 Draws = Float[np.ndarray, "draws steps channels"]
 
 
-class Imputer(SequenceInput, Storable, BaseCollectionTransformer):
+class Imputer(SequenceTransformer):
     """Values in place of those that were not observed: one, several at random, or an interval.
 
     Collections are arrays `(n, channels, time)`, lists of arrays `(channels, time)`, lists of pandas frames
@@ -36,23 +34,10 @@ class Imputer(SequenceInput, Storable, BaseCollectionTransformer):
     `X` is a `Sequences`; what they give for observed entries is not looked at.
     """
 
-    _tags: ClassVar[dict[str, Any]] = {
-        "X_inner_type": ["np-list", "numpy3D"],
-        "output_data_type": "Collection",
-        "removes_missing_values": True,
-        "capability:multivariate": True,
-        "capability:unequal_length": True,
-        "capability:missing_values": True,
-    }
-
     def transform(self, X: Any, y: Any = None) -> Any:
         """The collection with every missing entry filled; `y` is not looked at."""
-        given = self._fitted_to(X)
-        return given.with_values(self._completed(given.sequences))
-
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """`fit`, then `transform` of the same collection."""
-        return self.fit(X, y).transform(X)
+        collection = self._fitted_to(X)
+        return collection.with_values(self._completed(collection.sequences))
 
     def sample(self, X: Any, n: int = 1, random_state: RandomState = None) -> Any:
         """Completed copies with missing entries drawn at random.
@@ -66,12 +51,12 @@ class Imputer(SequenceInput, Storable, BaseCollectionTransformer):
         Returns:
             A list of collections; for an array, one array with an axis more before the others.
         """
-        n = _plain.python(n)
+        n = plain.python(n)
         positive_int("n", n)
-        given = self._fitted_to(X)
-        draws = self._draws(given.sequences, n, seed_of(random_state))
-        copies = [given.with_values(_missing_only(given.sequences, values)) for values in draws]
-        return np.stack(copies) if given.stacks else copies
+        collection = self._fitted_to(X)
+        draws = self._draws(collection.sequences, n, seed_of(random_state))
+        copies = [collection.with_values(_missing_only(collection.sequences, values)) for values in draws]
+        return np.stack(copies) if collection.stacks else copies
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[Any, Any]:
         """Lower and upper ends of intervals that hold a missing entry with this probability, each by itself.
@@ -79,11 +64,11 @@ class Imputer(SequenceInput, Storable, BaseCollectionTransformer):
         Both are collections like `X`; at observed entries they are the value itself.
         """
         require(0 < coverage < 1, f"`coverage` must lie in (0, 1), got {coverage}")
-        given = self._fitted_to(X)
-        low, high = self._intervals(given.sequences, coverage)
+        collection = self._fitted_to(X)
+        low, high = self._intervals(collection.sequences, coverage)
         return (
-            given.with_values(_missing_only(given.sequences, low)),
-            given.with_values(_missing_only(given.sequences, high)),
+            collection.with_values(_missing_only(collection.sequences, low)),
+            collection.with_values(_missing_only(collection.sequences, high)),
         )
 
     def score(
@@ -103,7 +88,7 @@ class Imputer(SequenceInput, Storable, BaseCollectionTransformer):
             generator = np.random.default_rng(seed_of(random_state))
             values, compared = held_out(own.values, fraction, generator)
             known = own.values
-            own = Sequences(values, own.offsets, own.times, own.static)
+            own = own.with_values(values)
         else:
             known = _known(truth, own)
             compared = np.isnan(own.values) & ~np.isnan(known)
@@ -111,12 +96,9 @@ class Imputer(SequenceInput, Storable, BaseCollectionTransformer):
         errors = ((self._completed(own) - known) / self.scaler_.scale_)[compared]
         return -float(np.mean(np.square(errors), dtype=np.float64))
 
-    def _fit(self, X: Sequences, y: Any = None) -> None:
+    def _fit(self, X: Sequences) -> None:
         self.preparation_ = Preparation("channel").fit(_values_only(X))
         self._learn(X)
-
-    def _transform(self, X: Sequences, y: Any = None) -> Sequences:
-        return Sequences(self._completed(X), X.offsets, X.times, X.static)
 
     def _learn(self, X: Sequences) -> None:
         """Learn what `_fill` needs; `preparation_` is there."""
@@ -141,27 +123,18 @@ class Imputer(SequenceInput, Storable, BaseCollectionTransformer):
         """Times and static features are kept, and need not be those of training."""
         self.preparation_.check(_values_only(X), "X")
 
-    def _check_y(self, y: Any, n_cases: int | None = None) -> None:
-        """Nothing to check: labels, which a pipeline may give, are not looked at."""
-
     def _fitted_to(self, X: Any) -> Collection:
         self._check_is_fitted()
-        given = read(X)
+        collection = read(X)
         self._check_columns(X)
-        self._check_shape(given.sequences)
-        return given
+        self._check_shape(collection.sequences)
+        return collection
 
     def _completed(self, X: Sequences) -> Values:
         return X.values if not np.isnan(X.values).any() else _missing_only(X, self._fill(X))
 
     def _tensors(self) -> Tensors:
         return {}
-
-    def _facts(self) -> dict[str, Any]:
-        return {"preparation": self.preparation_.state(), "metadata": self.metadata_}
-
-    def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
-        self.preparation_, self.metadata_ = Preparation.from_state(facts["preparation"]), facts["metadata"]
 
 
 def _values_only(X: Sequences) -> Sequences:

@@ -11,21 +11,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 
 from seq2tens import _checks as check
+from seq2tens._storage import Tensors
 from seq2tens.data import Sequences, held_out
 from seq2tens.estimators.devices import find_device
-from seq2tens.estimators.imputers.kinds import Values
-from seq2tens.estimators.imputers.latent import constants
-from seq2tens.estimators.imputers.points import LEFT_OUT, PointImputer
-from seq2tens.estimators.randomness import RandomState, seed_of
-from seq2tens.training.checkpoint import Tensors
-from seq2tens.training.randomness import initial
+from seq2tens.estimators.imputers.autoencoder import constants
+from seq2tens.estimators.imputers.formats import Values
+from seq2tens.estimators.imputers.point import LEFT_OUT, PointImputer
+from seq2tens.estimators.saving import plain
+from seq2tens.estimators.seeds import RandomState, seed_of
+from seq2tens.training.rng import initial
 
 Cube = Float[np.ndarray, "sequences time channels"]
 
@@ -69,26 +70,26 @@ class PyPOTSImputer(PointImputer):
         trained, hidden = held_out(X.values, LEFT_OUT, np.random.default_rng(0))
         known = {"X": self._cube(Sequences(trained, X.offsets))}
         compared = {**known, "X_ori": self._cube(X)} if hidden.any() else None
-        with self._made(seed_of(self.random_state)) as model:
+        with self._new_model(seed_of(self.random_state)) as model:
             model.fit(known, compared)
             state = model.model.state_dict()
             self.weights_ = {name: tensor.detach().cpu().clone() for name, tensor in state.items()}
 
     def _fill(self, X: Sequences) -> Values:
-        X = Sequences(X.values, _cut(X.offsets, self.n_steps_))
-        with self._made(0) as model:
+        X = Sequences(X.values, _cut_offsets(X.offsets, self.n_steps_))
+        with self._new_model(0) as model:
             model.model.load_state_dict(self.weights_)
             cube = np.asarray(model.predict({"X": self._cube(X)})["imputation"])
-        filled = cube.reshape(len(X), self.n_steps_, -1)[_places(X)].astype(np.float64)
+        filled = cube.reshape(len(X), self.n_steps_, -1)[_sequences_and_steps(X)].astype(np.float64)
         values = filled * self.scaler_.scale_ + self.scaler_.mean_
         return np.where(np.isnan(self.constants_), values, self.constants_)
 
     @contextmanager
-    def _made(self, seed: int) -> Iterator[Any]:
+    def _new_model(self, seed: int) -> Iterator[Any]:
         """A new model, within randomness of its own and without what PyPOTS has to say."""
         pypots = import_pypots(type(self).__name__)
         device = find_device(self.device)
-        with initial(seed), _unheard(pypots.utils.logging.logger):
+        with initial(seed), _silenced(pypots.utils.logging.logger):
             yield self._network(
                 pypots,
                 n_steps=self.n_steps_,
@@ -104,7 +105,7 @@ class PyPOTSImputer(PointImputer):
     def _cube(self, X: Sequences) -> Cube:
         """Standardised values on a grid, NaN where nothing was observed and after the end."""
         cube = np.full((len(X), self.n_steps_, X.n_channels), np.nan, dtype=np.float32)
-        cube[_places(X)] = self.scaler_.transform(X).values
+        cube[_sequences_and_steps(X)] = self.scaler_.transform(X).values
         return cube
 
     def _check_settings(self) -> None:
@@ -115,8 +116,8 @@ class PyPOTSImputer(PointImputer):
         )
 
     def _tensors(self) -> Tensors:
-        weights = {f"network.{name}": tensor for name, tensor in self.weights_.items()}
-        return {**super()._tensors(), "constants": torch.from_numpy(self.constants_), **weights}
+        constants = {"constants": torch.from_numpy(self.constants_)}
+        return {**super()._tensors(), **constants, **plain.join(network=self.weights_)}
 
     def _facts(self) -> dict[str, Any]:
         return {**super()._facts(), "n_steps": self.n_steps_}
@@ -124,8 +125,7 @@ class PyPOTSImputer(PointImputer):
     def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
         super()._restore(tensors, facts)
         self.n_steps_, self.constants_ = facts["n_steps"], tensors["constants"].numpy()
-        prefix = "network."
-        self.weights_ = {n.removeprefix(prefix): w for n, w in tensors.items() if n.startswith(prefix)}
+        self.weights_ = plain.split(tensors, "network")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -141,16 +141,14 @@ class BRITSImputer(PyPOTSImputer):
 
     width: int = 64
 
+    _test_params: ClassVar[dict[str, Any]] = {"width": 4, "epochs": 2, "random_state": 0}
+
     def _network(self, pypots: Any, **common: Any) -> Any:
         return pypots.imputation.BRITS(rnn_hidden_size=self.width, **common)
 
     def _check_settings(self) -> None:
         super()._check_settings()
         check.positive_int("width", self.width)
-
-    @classmethod
-    def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
-        return {"width": 4, "epochs": 2, "random_state": 0}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -173,6 +171,15 @@ class SAITSImputer(PyPOTSImputer):
     heads: int = 4
     feed_forward: int = 128
     dropout: float = 0.1
+
+    _test_params: ClassVar[dict[str, Any]] = {
+        "depth": 1,
+        "width": 8,
+        "heads": 2,
+        "feed_forward": 8,
+        "epochs": 2,
+        "random_state": 0,
+    }
 
     def _network(self, pypots: Any, **common: Any) -> Any:
         size = self.width // self.heads
@@ -197,11 +204,6 @@ class SAITSImputer(PyPOTSImputer):
         )
         check.require(0 <= self.dropout < 1, f"`dropout` must lie in [0, 1), got {self.dropout}")
 
-    @classmethod
-    def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
-        sizes = {"depth": 1, "width": 8, "heads": 2, "feed_forward": 8}
-        return {**sizes, "epochs": 2, "random_state": 0}
-
 
 def import_pypots(purpose: str) -> Any:
     """The package, without the picture that it prints; it takes some seconds."""
@@ -218,32 +220,31 @@ def import_pypots(purpose: str) -> Any:
 
 
 @contextmanager
-def _unheard(logger: logging.Logger) -> Iterator[None]:
+def _silenced(logger: logging.Logger) -> Iterator[None]:
     """Nothing is logged or warned of, and what PyPOTS would catch and only log, as Ctrl-C, is raised."""
-    outside = sys.exc_info()[1]
+    handled = sys.exc_info()[1]
 
-    def judge(record: logging.LogRecord) -> bool:
+    def raise_caught(record: logging.LogRecord) -> bool:
         error = sys.exc_info()[1]
-        if error is not None and error is not outside:
+        if error is not None and error is not handled:
             raise error
         return False
 
-    logger.addFilter(judge)
+    logger.addFilter(raise_caught)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        logger.removeFilter(judge)
+        logger.removeFilter(raise_caught)
 
 
-def _cut(offsets: Int[np.ndarray, " bounds"], longest: int) -> Int[np.ndarray, " pieces"]:
+def _cut_offsets(offsets: Int[np.ndarray, " bounds"], longest: int) -> Int[np.ndarray, " pieces"]:
     """Bounds of pieces of at most so many steps."""
     inner = [np.arange(start, stop, longest) for start, stop in pairwise(offsets.tolist())]
     return np.append(np.concatenate(inner), offsets[-1])
 
 
-def _places(X: Sequences) -> tuple[Int[np.ndarray, " steps"], Int[np.ndarray, " steps"]]:
+def _sequences_and_steps(X: Sequences) -> tuple[Int[np.ndarray, " steps"], Int[np.ndarray, " steps"]]:
     """Sequence and step of each packed step."""
-    first = np.repeat(X.offsets[:-1], X.lengths)
-    return np.repeat(np.arange(len(X)), X.lengths), np.arange(len(first)) - first
+    return np.repeat(np.arange(len(X)), X.lengths), np.arange(len(X.values)) - X.starts

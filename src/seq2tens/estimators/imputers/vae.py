@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
 from seq2tens import _checks as check
-from seq2tens.estimators import _plain
-from seq2tens.estimators.imputers.latent import LatentImputer
+from seq2tens.estimators.imputers.autoencoder import LatentImputer
+from seq2tens.estimators.saving import plain
 from seq2tens.models.gpvae import Prior
 from seq2tens.models.gpvae.encoders import Kind
 from seq2tens.models.gpvae.priors import Kernel
@@ -47,7 +47,7 @@ class GPVAEImputer(LatentImputer):
     def _settings(self) -> dict[str, Any]:
         check.choice("encoder", self.encoder, get_args(Kind))
         prior = Prior(self.kernel, length_scale=self.length_scale, scale=self.scale)
-        return {"encoder": self.encoder, "order": _plain.python(self.order), "prior": prior}
+        return {"encoder": self.encoder, "order": plain.python(self.order), "prior": prior}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

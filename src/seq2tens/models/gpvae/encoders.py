@@ -20,7 +20,7 @@ Kind = Literal["conv", "bls2t"]
 Bands = Literal["softplus", "sigmoid"]
 Covariance = Literal["banded", "diagonal"]
 
-Path = Float[Tensor, "batch time channels"]
+Values = Float[Tensor, "batch time channels"]
 Observed = Bool[Tensor, "batch time channels"]
 Mask = Bool[Tensor, "batch time"]
 
@@ -73,7 +73,7 @@ class Encoder(nn.Module):
         self.dense = dense_layers(features, hidden, (3 if covariance == "banded" else 2) * latent)
 
     def forward(
-        self, values: Path, observed: Observed | None = None, lengths: Int[Tensor, " batch"] | None = None
+        self, values: Values, observed: Observed | None = None, lengths: Int[Tensor, " batch"] | None = None
     ) -> Posterior:
         """The posterior given the observed entries; all others may hold anything."""
         check.sequences("values", values)
@@ -86,7 +86,7 @@ class Encoder(nn.Module):
             x = self.block(x, inside)
         return self._posterior(self.dense(x), lengths)
 
-    def _fill(self, values: Path, observed: Observed | None, inside: Mask | None) -> Path:
+    def _fill(self, values: Values, observed: Observed | None, inside: Mask | None) -> Values:
         if observed is None:
             observed = torch.ones_like(values, dtype=torch.bool)
         if self.kind == "bls2t":

@@ -14,7 +14,7 @@ from seq2tens import _checks as check
 from seq2tens import functional as F
 from seq2tens.nn import BiLS2T
 
-Path = Float[Tensor, "batch time channels"]
+Values = Float[Tensor, "batch time channels"]
 Mask = Bool[Tensor, "batch time"]
 
 
@@ -56,7 +56,7 @@ class ImagePreprocessor(nn.Module):
         self.first = started(nn.Conv2d(colours, width, 3, padding="same"))
         self.second = started(nn.Conv2d(width, colours, 3, padding="same"))
 
-    def forward(self, x: Path) -> Path:
+    def forward(self, x: Values) -> Values:
         """Apply to all steps at once."""
         images = x.reshape(-1, *self.image_shape).permute(0, 3, 1, 2)
         if images.shape[1] == 1 and not x.requires_grad and bool(((x == 0) | (x == 1)).all()):
@@ -66,8 +66,8 @@ class ImagePreprocessor(nn.Module):
     def _black_and_white(self, images: Float[Tensor, "n height width"]) -> Tensor:
         _, height, width = images.shape
         table = self._table(images)
-        outside = len(table) - 1
-        codes = nn.functional.pad(_neighbourhoods(images), (1, 1, 1, 1), value=outside)
+        beyond_edge = len(table) - 1
+        codes = nn.functional.pad(_neighbourhoods(images), (1, 1, 1, 1), value=beyond_edge)
         total = images.new_zeros(images.numel())
         for row in range(3):
             for column in range(3):
@@ -133,7 +133,7 @@ class BiLS2TBlock(nn.Module):
         self.out_features = 2 * order * width
         self.norm = LevelNorm(order, 2 * width)
 
-    def forward(self, x: Path, mask: Mask | None = None) -> Float[Tensor, "batch time features"]:
+    def forward(self, x: Values, mask: Mask | None = None) -> Float[Tensor, "batch time features"]:
         """Functionals of the past and of the future of each step."""
         path = F.difference(F.time_embedding(x, mask=mask), mask=mask)
         return self.norm(self.ls2t(path, mask), mask).flatten(2)

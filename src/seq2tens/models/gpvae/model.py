@@ -16,7 +16,7 @@ from seq2tens.models.gpvae.encoders import Bands, Covariance, Encoder, Kind
 from seq2tens.models.gpvae.posterior import Posterior
 from seq2tens.models.gpvae.priors import Factor, Prior
 
-Path = Float[Tensor, "batch time channels"]
+Values = Float[Tensor, "batch time channels"]
 Observed = Bool[Tensor, "batch time channels"]
 Lengths = Int[Tensor, " batch"]
 Noise = Float[Tensor, "*samples batch time latent"]
@@ -86,25 +86,9 @@ class GPVAE(nn.Module):
             latent, n_channels, sizes=decoder_sizes, likelihood=likelihood, variance=variance
         )
 
-    def forward(
-        self,
-        values: Path,
-        observed: Observed | None = None,
-        lengths: Lengths | None = None,
-        *,
-        seen: Observed | None = None,
-        noise: Noise | None = None,
-        generator: torch.Generator | None = None,
-        n_samples: int = 1,
-    ) -> Elbo:
-        """The bound, see `elbo`."""
-        return self.elbo(
-            values, observed, lengths, seen=seen, noise=noise, generator=generator, n_samples=n_samples
-        )
-
     def elbo(
         self,
-        values: Path,
+        values: Values,
         observed: Observed | None = None,
         lengths: Lengths | None = None,
         *,
@@ -126,23 +110,25 @@ class GPVAE(nn.Module):
         fit = self._log_density(paths, targets, counted)
         return Elbo(fit - self.beta * divergence, fit, divergence)
 
+    forward = elbo
+
     def encode(
-        self, values: Path, observed: Observed | None = None, lengths: Lengths | None = None
+        self, values: Values, observed: Observed | None = None, lengths: Lengths | None = None
     ) -> Posterior:
         """The posterior of the latent path given the observed entries."""
         self._check("values", values, observed)
         return self.encoder(values, observed, lengths)
 
     def reconstruct(
-        self, values: Path, observed: Observed | None = None, lengths: Lengths | None = None
-    ) -> Path:
+        self, values: Values, observed: Observed | None = None, lengths: Lengths | None = None
+    ) -> Values:
         """Expected values of all entries at the mean of the latent path; 0 beyond the length."""
         posterior = self.encode(values, observed, lengths)
         return _within(self.decoder.mean(self.decoder(posterior.mean)), posterior)
 
     def sample(
         self,
-        values: Path,
+        values: Values,
         observed: Observed | None = None,
         lengths: Lengths | None = None,
         *,
@@ -156,9 +142,9 @@ class GPVAE(nn.Module):
 
     def log_likelihood(
         self,
-        values: Path,
+        values: Values,
         observed: Observed | None,
-        targets: Path,
+        targets: Values,
         held_out: Observed,
         lengths: Lengths | None = None,
         *,
@@ -182,8 +168,8 @@ class GPVAE(nn.Module):
         return self.prior.at(mean.shape[1], dtype=mean.dtype, device=mean.device)
 
     def _targets(
-        self, values: Path, observed: Observed | None, posterior: Posterior
-    ) -> tuple[Path, Observed]:
+        self, values: Values, observed: Observed | None, posterior: Posterior
+    ) -> tuple[Values, Observed]:
         """What the bound compares with, and which entries of it count."""
         inside = torch.ones_like(values, dtype=torch.bool)
         if posterior.inside is not None:
@@ -191,7 +177,7 @@ class GPVAE(nn.Module):
         known = inside if observed is None else inside & observed
         return torch.where(known, values, 0.0), known if self.masked else inside
 
-    def _log_density(self, paths: Tensor, targets: Path, counted: Observed) -> Float[Tensor, " batch"]:
+    def _log_density(self, paths: Tensor, targets: Values, counted: Observed) -> Float[Tensor, " batch"]:
         """Of finite targets: a NaN would reach gradients even where it does not count."""
         density = self.decoder.log_density(self.decoder(paths), targets)
         return (density * counted).sum((-2, -1)).mean(0)

@@ -10,7 +10,7 @@ from seq2tens import _checks as check
 from seq2tens.models.gpvae.priors import Factor
 from seq2tens.models.gpvae.recurrence import backward_recurrence
 
-Path = Float[Tensor, "batch time latent"]
+LatentPath = Float[Tensor, "batch time latent"]
 
 
 class Posterior:
@@ -29,8 +29,8 @@ class Posterior:
 
     def __init__(
         self,
-        mean: Path,
-        diagonal: Path,
+        mean: LatentPath,
+        diagonal: LatentPath,
         off_diagonal: Float[Tensor, "batch time-1 latent"],
         lengths: Int[Tensor, " batch"] | None = None,
     ) -> None:
@@ -59,7 +59,7 @@ class Posterior:
         """log det A."""
         return -2 * self.diagonal.log().sum(1)
 
-    def variance(self) -> Path:
+    def variance(self) -> LatentPath:
         """Diagonal of A; 0 at steps that do not count."""
         squared = self._ratio().square()
         return self._within(backward_recurrence(squared, self.diagonal.square().reciprocal()))
@@ -85,7 +85,7 @@ class Posterior:
         volume = prior.log_determinant(self.mean.shape[2], lengths) - self.log_determinant()
         return 0.5 * (distance + spread + volume - lengths[:, None])
 
-    def _ratio(self) -> Path:
+    def _ratio(self) -> LatentPath:
         ratio = -self.off_diagonal / self.diagonal[:, :-1]
         return torch.nn.functional.pad(ratio, (0, 0, 0, 1))
 

@@ -19,7 +19,7 @@ from seq2tens.models.gpvae.recurrence import trace_of_product
 
 Kernel = Literal["cauchy", "rbf", "matern12", "matern32", "matern52", "independent"]
 
-Path = Float[Tensor, "*batch time latent"]
+LatentPath = Float[Tensor, "*batch time latent"]
 Lengths = Int[Tensor, " batch"]
 
 LARGEST_MEMORY = 2**25  # numbers in the precision matrices that a prior keeps for different lengths
@@ -153,11 +153,13 @@ class Factor:
         of_scales = self._log_determinants[:, lengths]
         return self._per_latent(of_scales, latent).mT
 
-    def whiten(self, path: Path) -> Path:
+    def whiten(self, path: LatentPath) -> LatentPath:
         """W z, each latent dimension with its own W."""
         raise NotImplementedError
 
-    def trace(self, variance: Path, ratio: Path, lengths: Lengths) -> Float[Tensor, "batch latent"]:
+    def trace(
+        self, variance: LatentPath, ratio: LatentPath, lengths: Lengths
+    ) -> Float[Tensor, "batch latent"]:
         """tr(K⁻¹A) over the leading steps, with A_ij = A_jj r_i ⋯ r_{j-1} for i < j."""
         raise NotImplementedError
 
@@ -180,13 +182,15 @@ class BandedFactor(Factor):
         self._diagonal, self._below = diagonal.to(device, dtype), below.to(device, dtype)
         self._keep_log_determinants(diagonal, dtype, device)
 
-    def whiten(self, path: Path) -> Path:
+    def whiten(self, path: LatentPath) -> LatentPath:
         """W z, each latent dimension with its own W."""
         diagonal, below = self._bands(path.shape[-1])
         before = torch.nn.functional.pad(below * path[..., :-1, :], (0, 0, 1, 0))
         return diagonal * path + before
 
-    def trace(self, variance: Path, ratio: Path, lengths: Lengths) -> Float[Tensor, "batch latent"]:
+    def trace(
+        self, variance: LatentPath, ratio: LatentPath, lengths: Lengths
+    ) -> Float[Tensor, "batch latent"]:
         """tr(K⁻¹A) over the leading steps: the variances of W z, added up."""
         diagonal, below = self._bands(variance.shape[-1])
         later = variance[..., 1:, :]
@@ -210,12 +214,14 @@ class DenseFactor(Factor):
         self._precisions: OrderedDict[int, Tensor] = OrderedDict()
         self._keep_log_determinants(inverse.diagonal(dim1=1, dim2=2), dtype, device)
 
-    def whiten(self, path: Path) -> Path:
+    def whiten(self, path: LatentPath) -> LatentPath:
         """W z, each latent dimension with its own W."""
         groups = self.groups(path.shape[-1])
         return torch.cat([self._inverse[i] @ path[..., group] for i, group in enumerate(groups)], dim=-1)
 
-    def trace(self, variance: Path, ratio: Path, lengths: Lengths) -> Float[Tensor, "batch latent"]:
+    def trace(
+        self, variance: LatentPath, ratio: LatentPath, lengths: Lengths
+    ) -> Float[Tensor, "batch latent"]:
         """tr(K⁻¹A) over the leading steps, for all sequences of a length at once."""
         present = lengths.unique().tolist()
         if len(present) == 1:

@@ -40,8 +40,8 @@ def trace_of_product(
     """
     time = variance.shape[-2]
     size = block_size(time)
-    near = _trace_within_blocks(matrix, variance, ratio, size)
-    return near if size >= time else near + 2 * _trace_between_blocks(matrix, variance, ratio, size)
+    within = _trace_within_blocks(matrix, variance, ratio, size)
+    return within if size >= time else within + 2 * _trace_between_blocks(matrix, variance, ratio, size)
 
 
 def block_size(time: int) -> int:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from typing_extensions import Unpack
 
-from seq2tens.models.irregular.network import IrregularNetwork, StaticState, positive
+from seq2tens.models.irregular.network import IrregularNetwork, Shared, StaticState
 from seq2tens.models.irregular.readings import Readings
 
 
@@ -17,36 +18,20 @@ class GRUD(IrregularNetwork):
     with the time δ since a channel was observed, its last value decays towards the mean by
     exp(-max(0, w δ + b)), and the state decays towards 0 by exp(-max(0, W δ + b)) of all channels' δ.
 
-    The GRU-D of PyPOTS reads the decayed state as a further input, too; `PyPOTSGRUD` runs its layers.
-
-    Args:
-        n_channels: channels of the sequences.
-        n_static: static features; they give the initial state.
-        n_classes: classes.
-        width: size of the state.
-        dropout: before the last layer.
-        horizon: the unit of times since observation, as a rule the span of the sequences.
+    Static features give the initial state. The GRU-D of PyPOTS reads the decayed state as a further input,
+    too. The arguments are those of every `IrregularNetwork`; `horizon` is the unit of δ.
     """
 
     def __init__(
-        self,
-        n_channels: int,
-        n_static: int = 0,
-        n_classes: int = 2,
-        *,
-        width: int = 64,
-        dropout: float = 0.2,
-        horizon: float = 48.0,
+        self, n_channels: int, n_static: int = 0, n_classes: int = 2, **shared: Unpack[Shared]
     ) -> None:
-        super().__init__(n_channels, n_static, n_classes, features=width, dropout=dropout)
-        positive("horizon", horizon)
-        self.horizon = horizon
-        self.initial = StaticState(n_static, width)
+        super().__init__(n_channels, n_static, n_classes, **shared)
+        self.initial = StaticState(n_static, self.width)
         # Rates start above 0: below it the maximum has no gradient.
         self.input_rate = nn.Parameter(torch.rand(n_channels))
         self.input_offset = nn.Parameter(torch.zeros(n_channels))
-        self.state_rate = nn.Linear(n_channels, width)
-        self.cell = nn.GRUCell(2 * n_channels, width)
+        self.state_rate = nn.Linear(n_channels, self.width)
+        self.cell = nn.GRUCell(2 * n_channels, self.width)
 
     def summarize(self, readings: Readings) -> Float[Tensor, "batch width"]:
         """The state after the last step."""

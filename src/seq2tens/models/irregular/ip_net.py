@@ -5,10 +5,11 @@ from __future__ import annotations
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from typing_extensions import Unpack
 
 from seq2tens import _checks as check
 from seq2tens.data import Batch
-from seq2tens.models.irregular.network import IrregularNetwork, StaticState, positive
+from seq2tens.models.irregular.network import IrregularNetwork, Shared, StaticState
 from seq2tens.models.irregular.readings import Observations, Readings
 from seq2tens.models.irregular.segments import segment_exp, segment_sum
 
@@ -71,14 +72,10 @@ class IPNet(IrregularNetwork):
     interpolant of the others is to find them: `auxiliary_loss`.
 
     Args:
-        n_channels: channels of the sequences.
-        n_static: static features.
-        n_classes: classes.
-        width: size of the state.
         n_references: reference points, evenly from 0 to `horizon`.
-        dropout: before the last layer.
-        horizon: the last reference point, as a rule the span of the sequences.
         auxiliary_weight: how much the reconstruction counts.
+
+    The others are those of every `IrregularNetwork`.
     """
 
     def __init__(
@@ -87,21 +84,18 @@ class IPNet(IrregularNetwork):
         n_static: int = 0,
         n_classes: int = 2,
         *,
-        width: int = 64,
         n_references: int = 49,
-        dropout: float = 0.2,
-        horizon: float = 48.0,
         auxiliary_weight: float = 1.0,
+        **shared: Unpack[Shared],
     ) -> None:
-        super().__init__(n_channels, n_static, n_classes, features=width, dropout=dropout)
-        positive("horizon", horizon)
+        super().__init__(n_channels, n_static, n_classes, **shared)
         check.require(n_references > 1, f"`n_references` must be at least 2, got {n_references}")
         self.auxiliary_weight = auxiliary_weight
         self.references: Tensor
-        self.register_buffer("references", torch.linspace(0, horizon, n_references), persistent=False)
-        self.interpolation = Interpolation(n_channels, unit=horizon / (n_references - 1))
-        self.initial = StaticState(n_static, width)
-        self.recurrent = nn.GRU(3 * n_channels, width, batch_first=True)
+        self.register_buffer("references", torch.linspace(0, self.horizon, n_references), persistent=False)
+        self.interpolation = Interpolation(n_channels, unit=self.horizon / (n_references - 1))
+        self.initial = StaticState(n_static, self.width)
+        self.recurrent = nn.GRU(3 * n_channels, self.width, batch_first=True)
 
     def summarize(self, readings: Readings) -> Float[Tensor, "batch width"]:
         """The state at the last reference point."""

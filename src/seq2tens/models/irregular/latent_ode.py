@@ -7,10 +7,11 @@ import math
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from typing_extensions import Unpack
 
 from seq2tens import _checks as check
 from seq2tens.data import Batch
-from seq2tens.models.irregular.network import IrregularNetwork, StaticState, positive
+from seq2tens.models.irregular.network import IrregularNetwork, Shared, StaticState
 from seq2tens.models.irregular.ode import between, rk4_step, trajectory, velocity
 from seq2tens.models.irregular.readings import Readings
 
@@ -52,16 +53,13 @@ class LatentODE(IrregularNetwork):
     all rows together and is linear between its points.
 
     Args:
-        n_channels: channels of the sequences.
-        n_static: static features; they give the encoder's initial state and are joined to the initial value.
-        n_classes: classes.
-        width: size of the encoder's state.
         latent: size of the initial value.
         hidden: of the networks that are right-hand sides.
         n_grid: steps of the decoder.
-        dropout: before the last layer.
-        horizon: the span of the sequences.
         auxiliary_weight: how much the evidence bound, per observation, counts.
+
+    The others are those of every `IrregularNetwork`; `width` is that of the encoder's state. Static features
+    give that state at first and are joined to the initial value.
     """
 
     def __init__(
@@ -70,20 +68,17 @@ class LatentODE(IrregularNetwork):
         n_static: int = 0,
         n_classes: int = 2,
         *,
-        width: int = 64,
         latent: int = 32,
         hidden: int = 64,
         n_grid: int = 24,
-        dropout: float = 0.2,
-        horizon: float = 48.0,
         auxiliary_weight: float = 1.0,
+        **shared: Unpack[Shared],
     ) -> None:
-        super().__init__(n_channels, n_static, n_classes, features=hidden, dropout=dropout)
-        positive("horizon", horizon)
+        super().__init__(n_channels, n_static, n_classes, features=hidden, **shared)
         check.positive_int("n_grid", n_grid)
-        self.horizon, self.n_grid, self.auxiliary_weight = horizon, n_grid, auxiliary_weight
-        self.encoder = BackwardEncoder(n_channels, n_static, width, hidden)
-        self.posterior = nn.Linear(width, 2 * latent)
+        self.n_grid, self.auxiliary_weight = n_grid, auxiliary_weight
+        self.encoder = BackwardEncoder(n_channels, n_static, self.width, hidden)
+        self.posterior = nn.Linear(self.width, 2 * latent)
         self.classifier = nn.Sequential(nn.Linear(latent + n_static, hidden), nn.ReLU())
         self.field = velocity(latent, hidden)
         self.decoder = nn.Linear(latent, n_channels)

@@ -5,10 +5,19 @@ from __future__ import annotations
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from typing_extensions import TypedDict
 
 from seq2tens import _checks as check
 from seq2tens.data import Batch
 from seq2tens.models.irregular.readings import Readings, read
+
+
+class Shared(TypedDict, total=False):
+    """Options of every network, see `IrregularNetwork`."""
+
+    width: int
+    dropout: float
+    horizon: float
 
 
 class IrregularNetwork(nn.Module):
@@ -17,17 +26,38 @@ class IrregularNetwork(nn.Module):
     A row's logits depend on that row alone: neither padding nor the other rows of a batch change them.
     A network that learns from more than labels has a method `auxiliary_loss(batch)`; what it returns is to be
     added to the loss of the labels in training.
+
+    Args:
+        n_channels: channels of the sequences.
+        n_static: static features.
+        n_classes: classes.
+        width: size of the state, or of the hidden layers.
+        dropout: before the last layer.
+        horizon: the unit of time, as a rule the span of the sequences.
+        features: size of the summary, by default the width.
     """
 
     def __init__(
-        self, n_channels: int, n_static: int, n_classes: int, *, features: int, dropout: float
+        self,
+        n_channels: int,
+        n_static: int = 0,
+        n_classes: int = 2,
+        *,
+        width: int = 64,
+        dropout: float = 0.2,
+        horizon: float = 48.0,
+        features: int | None = None,
     ) -> None:
         super().__init__()
+        features = width if features is None else features
         check.positive_int("n_channels", n_channels)
         check.require(n_static >= 0, f"`n_static` must be at least 0, got {n_static}")
         check.positive_int("n_classes", n_classes)
+        check.positive_int("width", width)
         check.positive_int("features", features)
+        check.require(horizon > 0, f"`horizon` must be positive, got {horizon}")
         self.n_channels, self.n_static, self.n_classes = n_channels, n_static, n_classes
+        self.width, self.horizon = width, horizon
         self.dropout = nn.Dropout(dropout)
         self.head = nn.Linear(features, n_classes)
 
@@ -72,8 +102,3 @@ class TimeEncoding(nn.Module):
         """The encoding along a new last axis."""
         angles = times[..., None] * self.frequencies
         return torch.cat([angles.sin(), angles.cos()], dim=-1)
-
-
-def positive(name: str, value: float) -> None:
-    """Require a number above 0."""
-    check.require(value > 0, f"`{name}` must be positive, got {value}")

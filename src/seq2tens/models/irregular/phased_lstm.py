@@ -7,8 +7,9 @@ import math
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from typing_extensions import Unpack
 
-from seq2tens.models.irregular.network import IrregularNetwork, StaticState, positive
+from seq2tens.models.irregular.network import IrregularNetwork, Shared, StaticState
 from seq2tens.models.irregular.readings import Readings
 
 # Of the paper: the part of its period for which a gate is open at first, and what leaks while it is closed.
@@ -47,32 +48,16 @@ class PhasedLSTM(IrregularNetwork):
 
     Neil, Pfeiffer and Liu, "Phased LSTM: accelerating recurrent network training for long or event-based
     sequences" (2016). It reads values carried forward and observation masks; static features give the initial
-    state.
-
-    Args:
-        n_channels: channels of the sequences.
-        n_static: static features.
-        n_classes: classes.
-        width: number of units.
-        dropout: before the last layer.
-        horizon: the longest period at first, as a rule the span of the sequences.
+    state. The arguments are those of every `IrregularNetwork`; `horizon` is the longest period at first.
     """
 
     def __init__(
-        self,
-        n_channels: int,
-        n_static: int = 0,
-        n_classes: int = 2,
-        *,
-        width: int = 64,
-        dropout: float = 0.2,
-        horizon: float = 48.0,
+        self, n_channels: int, n_static: int = 0, n_classes: int = 2, **shared: Unpack[Shared]
     ) -> None:
-        super().__init__(n_channels, n_static, n_classes, features=width, dropout=dropout)
-        positive("horizon", horizon)
-        self.initial = StaticState(n_static, width)
-        self.gate = TimeGate(width, horizon)
-        self.cell = nn.LSTMCell(2 * n_channels, width)
+        super().__init__(n_channels, n_static, n_classes, **shared)
+        self.initial = StaticState(n_static, self.width)
+        self.gate = TimeGate(self.width, self.horizon)
+        self.cell = nn.LSTMCell(2 * n_channels, self.width)
 
     def summarize(self, readings: Readings) -> Float[Tensor, "batch width"]:
         """The output after the last step."""

@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from seq2tens import _checks as check
+from seq2tens import functional as F
 from seq2tens.data import Batch
 
 
@@ -40,15 +41,16 @@ class Readings(NamedTuple):
 
     def filled(self) -> Float[Tensor, "batch time channels"]:
         """The last value of each channel, 0 before the first."""
-        last = _last_observed(self.observed)
-        return torch.where(last >= 0, self.values.gather(1, last.clamp(min=0)), 0.0)
+        return F.forward_fill(self.values, observed=self.observed)
 
     def gaps(self) -> Float[Tensor, "batch time channels"]:
         """The time since each channel was observed before this step, or since the first step."""
-        before = _last_observed(self.observed).roll(1, dims=1).clamp(min=0)
-        before[:, 0] = 0
-        seen = self.times[..., None].expand_as(self.values).gather(1, before)
-        return torch.where(self.inside[..., None], self.times[..., None] - seen, 0.0)
+        times = self.times[..., None].expand_as(self.values)
+        seen = self.observed.clone()
+        seen[:, 0] = True
+        last = F.forward_fill(times, observed=seen)
+        before = torch.cat([last[:, :1], last[:, :-1]], dim=1)
+        return torch.where(self.inside[..., None], times - before, 0.0)
 
     def observations(self) -> Observations:
         """What was observed, as a list."""
@@ -87,9 +89,3 @@ def _static(batch: Batch, n_static: int) -> Float[Tensor, "batch features"]:
         return batch.values.new_zeros(rows, 0)
     check.shape("batch.static", batch.static, (rows, n_static), "(batch, features)")
     return batch.static.nan_to_num(nan=0.0).to(batch.values)
-
-
-def _last_observed(observed: Bool[Tensor, "batch time channels"]) -> Int[Tensor, "batch time channels"]:
-    """The step at which each channel was last observed, this step included; -1 where it was not."""
-    steps = torch.arange(observed.shape[1], device=observed.device)[:, None]
-    return torch.where(observed, steps, -1).cummax(dim=1).values

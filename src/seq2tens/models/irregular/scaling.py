@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from seq2tens.data import Scaler, Sequences
+from seq2tens.data.preparation import single_steps
 
 
 class IrregularScaler:
@@ -20,17 +19,12 @@ class IrregularScaler:
     def fit(self, sequences: Sequences) -> IrregularScaler:
         """Learn the statistics of each channel and of each static feature."""
         self.values.fit(sequences)
-        self.static = None if sequences.static is None else Scaler().fit(_rows(sequences.static))
+        self.static = None if sequences.static is None else Scaler().fit(single_steps(sequences.static))
         return self
 
     def transform(self, sequences: Sequences) -> Sequences:
         """The standardised sequences, in float32."""
         scaled, static = self.values.transform(sequences), sequences.static
         if self.static is not None and static is not None:
-            static = self.static.transform(_rows(static)).values
+            static = self.static.transform(single_steps(static)).values
         return Sequences(scaled.values, sequences.offsets, sequences.times, static)
-
-
-def _rows(static: np.ndarray) -> Sequences:
-    """Rows of features as sequences of one step."""
-    return Sequences(static, np.arange(len(static) + 1))

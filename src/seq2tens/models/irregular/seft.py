@@ -7,9 +7,10 @@ import math
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from typing_extensions import Unpack
 
 from seq2tens import _checks as check
-from seq2tens.models.irregular.network import IrregularNetwork, TimeEncoding, positive
+from seq2tens.models.irregular.network import IrregularNetwork, Shared, TimeEncoding
 from seq2tens.models.irregular.readings import Observations, Readings
 from seq2tens.models.irregular.segments import segment_mean, segment_softmax, segment_sum
 
@@ -49,15 +50,12 @@ class SeFT(IrregularNetwork):
     entry of a grid to every other: with thousands of entries per sequence that is out of reach.
 
     Args:
-        n_channels: channels of the sequences.
-        n_static: static features.
-        n_classes: classes.
-        width: of all hidden layers.
         heads: of the attention.
         time_width: size of the encoding of times, even.
         channel_width: size of the vector learned for each channel.
-        dropout: before the last layer.
-        horizon: the span of the sequences; encodings have wavelengths from a 500th of it to four times it.
+
+    The others are those of every `IrregularNetwork`; encodings have wavelengths from a 500th of the `horizon`
+    to four times it.
     """
 
     def __init__(
@@ -66,22 +64,19 @@ class SeFT(IrregularNetwork):
         n_static: int = 0,
         n_classes: int = 2,
         *,
-        width: int = 64,
         heads: int = 4,
         time_width: int = 16,
         channel_width: int = 16,
-        dropout: float = 0.2,
-        horizon: float = 48.0,
+        **shared: Unpack[Shared],
     ) -> None:
-        super().__init__(n_channels, n_static, n_classes, features=width, dropout=dropout)
-        positive("horizon", horizon)
+        super().__init__(n_channels, n_static, n_classes, **shared)
         check.positive_int("heads", heads)
         n_features = time_width + 1 + channel_width
-        self.encoding = TimeEncoding(time_width, horizon / 500, 4 * horizon)
+        self.encoding = TimeEncoding(time_width, self.horizon / 500, 4 * self.horizon)
         self.channels = nn.Embedding(n_channels, channel_width)
-        self.elements = _layers(n_features, width, width)
-        self.attention = SetAttention(n_features, width // 2, heads)
-        self.joined = _layers(heads * width + n_static, width, width)
+        self.elements = _layers(n_features, self.width, self.width)
+        self.attention = SetAttention(n_features, self.width // 2, heads)
+        self.joined = _layers(heads * self.width + n_static, self.width, self.width)
 
     def summarize(self, readings: Readings) -> Float[Tensor, "batch width"]:
         """Averages of all heads and static features, through a network."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +11,7 @@ from torch import Tensor
 
 from seq2tens import _checks as check
 from seq2tens.data import Batch, Sequences, collate
+from seq2tens.data.batches import content_digest
 
 
 class IrregularSource:
@@ -25,8 +25,8 @@ class IrregularSource:
         self.sequences = sequences
         self.lengths = torch.tensor(sequences.lengths)
         self.labels = None if labels is None else torch.as_tensor(np.array(labels)).long()
-        found = len(sequences) if self.labels is None else len(self.labels)
-        check.require(found == len(sequences), f"`labels` must have {len(sequences)} rows, got {found}")
+        rows = len(sequences) if self.labels is None else len(self.labels)
+        check.require(rows == len(sequences), f"`labels` must have {len(sequences)} rows, got {rows}")
 
     def __len__(self) -> int:
         return len(self.sequences)
@@ -39,8 +39,7 @@ class IrregularSource:
     @cached_property
     def digest(self) -> str:
         """A hash of all there is."""
-        fields = (self.sequences.values, self.sequences.offsets, self.sequences.times, self.sequences.static)
-        total = hashlib.sha256()
-        for field in (*fields, None if self.labels is None else self.labels.numpy()):
-            total.update(b"none" if field is None else np.ascontiguousarray(field).tobytes())
-        return total.hexdigest()
+        sequences = self.sequences
+        return content_digest(
+            sequences.values, sequences.offsets, sequences.times, sequences.static, self.labels
+        )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from typing_extensions import Unpack
 
 from seq2tens import _checks as check
-from seq2tens.models.irregular.network import IrregularNetwork, StaticState, TimeEncoding, positive
+from seq2tens.models.irregular.network import IrregularNetwork, Shared, StaticState, TimeEncoding
 from seq2tens.models.irregular.readings import Readings
 
 
@@ -18,14 +19,11 @@ class TimeSeriesTransformer(IrregularNetwork):
     Static features are a row of their own before all others.
 
     Args:
-        n_channels: channels of the sequences.
-        n_static: static features.
-        n_classes: classes.
-        width: size of a row, a multiple of twice `heads`.
         depth: number of layers.
-        heads: attention heads.
-        dropout: in the layers and before the last one.
-        horizon: the span of the sequences; encodings have wavelengths from a 500th of it to four times it.
+        heads: attention heads; `width` is a multiple of twice their number.
+
+    The others are those of every `IrregularNetwork`; there is `dropout` in the layers as well, and encodings
+    have wavelengths from a 500th of the `horizon` to four times it.
     """
 
     def __init__(
@@ -34,23 +32,21 @@ class TimeSeriesTransformer(IrregularNetwork):
         n_static: int = 0,
         n_classes: int = 2,
         *,
-        width: int = 64,
         depth: int = 2,
         heads: int = 4,
-        dropout: float = 0.2,
-        horizon: float = 48.0,
+        **shared: Unpack[Shared],
     ) -> None:
-        super().__init__(n_channels, n_static, n_classes, features=width, dropout=dropout)
-        positive("horizon", horizon)
+        super().__init__(n_channels, n_static, n_classes, **shared)
+        width = self.width
         check.positive_int("depth", depth)
         check.require(
             width % (2 * heads) == 0, f"`width` must be a multiple of {2 * heads}, twice `heads`, got {width}"
         )
         self.embedding = nn.Linear(2 * n_channels, width)
-        self.encoding = TimeEncoding(width, horizon / 500, 4 * horizon)
+        self.encoding = TimeEncoding(width, self.horizon / 500, 4 * self.horizon)
         self.initial = StaticState(n_static, width)
         layer = nn.TransformerEncoderLayer(
-            width, heads, 2 * width, dropout, batch_first=True, norm_first=True
+            width, heads, 2 * width, self.dropout.p, batch_first=True, norm_first=True
         )
         self.encoder = nn.TransformerEncoder(layer, depth, nn.LayerNorm(width), enable_nested_tensor=False)
 

@@ -1,0 +1,163 @@
+"""The stays of the PhysioNet 2012 challenge: 48 hours in an intensive care unit, and who died in hospital."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int
+
+from seq2tens._checks import choice, require
+from seq2tens.data.datasets._folders import dataset_folder
+from seq2tens.data.datasets.physionet2012._arrays import is_packed, read_packed
+from seq2tens.data.datasets.physionet2012._grid import GRID_CHANNELS, grid
+from seq2tens.data.datasets.physionet2012._measurements import CHANNELS, STATIC, Records, Skipped
+from seq2tens.data.datasets.physionet2012._text import read_text
+from seq2tens.data.labelled import Labelled
+from seq2tens.data.readers._text import naming
+from seq2tens.data.readers._zip import read_arrays
+
+__all__ = [
+    "CHANNELS",
+    "GRID_CHANNELS",
+    "STATIC",
+    "Records",
+    "Skipped",
+    "Stays",
+    "grid",
+    "load",
+    "load_set",
+    "read_text",
+]
+
+PARTS = ("train", "val", "test")
+
+
+@dataclass(frozen=True, eq=False)
+class Stays:
+    """The three parts of the data set.
+
+    Each part has 37 channels (NaN: not measured; one step per distinct time; `times` in hours since
+    admission), the static features `STATIC` (NaN: unknown), labels (1: died in hospital) and record numbers
+    as `ids`. The weight at admission is the first value of the channel `Weight`.
+
+    Attributes:
+        train: stays to train on.
+        validation: stays to choose settings with.
+        test: stays to report results on.
+        left_out: record numbers of stays without a time series.
+        skipped: stays that could not be read, and why.
+        repeated: values beyond the first of a parameter at one time; the mean of them all is taken.
+    """
+
+    train: Labelled
+    validation: Labelled
+    test: Labelled
+    left_out: Int[np.ndarray, " stays"]
+    skipped: tuple[Skipped, ...] = ()
+    repeated: int = 0
+
+
+def load(
+    folder: str | Path | None = None,
+    *,
+    skip_bad: bool = False,
+    split: str | Path | Mapping[str, Any] | None = None,
+) -> Stays:
+    """Read all stays and split them; from packed arrays, or else from the challenge's text files.
+
+    Args:
+        folder: where the files are, or where a folder `physionet2012` with them is (default: the environment
+            variable SEQ2TENS_DATA). Packed: `physionet_a.npz`, …, and `physionet_params.txt`. Text: folders
+            `set-a`, … and, beside them, `Outcomes-a.txt`, ….
+        skip_bad: leave out text files that cannot be read and go on; `skipped` of the result says which and
+            why.
+        split: record numbers of `train`, `val` and `test`, as a mapping or an `.npz` file (default:
+            `split.npz` in the folder, which is the split of the published baselines).
+    """
+    home = dataset_folder(folder, "physionet2012")
+    _check_layout(home)
+    division = _read_split(home / "split.npz" if split is None else split)
+    return _parts(read_packed(home) if is_packed(home) else _read_sets(home, skip_bad), division)
+
+
+def load_set(letter: str, folder: str | Path | None = None, *, skip_bad: bool = False) -> Records:
+    """Read one of the challenge's sets, `a`, `b` or `c`, without a split; otherwise as `load`."""
+    choice("letter", letter, ("a", "b", "c"))
+    home = dataset_folder(folder, "physionet2012")
+    _check_layout(home)
+    if is_packed(home):
+        return read_packed(home, letter)
+    require((home / f"set-{letter}").is_dir(), f"`folder` must hold set-{letter}, got {str(home)!r}")
+    return _read_set(home / f"set-{letter}", skip_bad)
+
+
+def _sets(home: Path) -> list[Path]:
+    return sorted(path for path in home.glob("set-?") if path.is_dir())
+
+
+def _check_layout(home: Path) -> None:
+    require(
+        is_packed(home) or len(_sets(home)) > 0,
+        "`folder` must hold physionet_params.txt with packed arrays, or text files in set-a, …, "
+        f"got {str(home)!r}",
+    )
+
+
+def _read_sets(home: Path, skip_bad: bool) -> Records:
+    """The text files of all sets."""
+    return Records.concatenate([_read_set(path, skip_bad) for path in _sets(home)])
+
+
+def _read_set(path: Path, skip_bad: bool) -> Records:
+    outcomes = path.parent / f"Outcomes-{path.name[-1]}.txt"
+    require(
+        outcomes.is_file(),
+        f"`folder` must hold {outcomes.name} beside {path.name}, got {str(path.parent)!r}",
+    )
+    return read_text(path, outcomes, skip_bad=skip_bad)
+
+
+def _read_split(split: str | Path | Mapping[str, Any]) -> dict[str, Int[np.ndarray, " stays"]]:
+    if isinstance(split, Mapping):
+        require(set(PARTS) <= set(split), f"`split` must have {', '.join(PARTS)}, got {', '.join(split)}")
+        division = {name: np.asarray(split[name]) for name in PARTS}
+        for name, records in division.items():
+            require(
+                records.ndim == 1 and (records.size == 0 or records.dtype.kind in "iu"),
+                f"`split` must have a list of record numbers as `{name}`, "
+                f"got {records.dtype} of shape {records.shape}",
+            )
+        _check_apart(division)
+        return division
+    require(
+        Path(split).is_file(),
+        f"`split` must be a mapping or an .npz file with the record numbers of {', '.join(PARTS)}, "
+        f"got {str(split)!r}, which does not exist",
+    )
+    with naming(Path(split)):
+        return _read_split(read_arrays(Path(split), PARTS))
+
+
+def _check_apart(division: dict[str, Int[np.ndarray, " stays"]]) -> None:
+    """A stay in two parts would carry what is known of one into the other."""
+    records, counts = np.unique(np.concatenate(list(division.values())), return_counts=True)
+    twice = records[counts > 1]
+    require(len(twice) == 0, f"`split` must name every stay once, got {twice[:1].sum()} more than once")
+
+
+def _parts(records: Records, split: dict[str, Int[np.ndarray, " stays"]]) -> Stays:
+    absent = {*records.left_out.tolist(), *(skipped.record for skipped in records.skipped)}
+    train, validation, test = (_part(records.stays, name, split[name], absent) for name in PARTS)
+    return Stays(train, validation, test, records.left_out, records.skipped, records.repeated)
+
+
+def _part(stays: Labelled, name: str, wanted: np.ndarray, absent: set[int]) -> Labelled:
+    """The stays of one part, in the order of the split."""
+    rows = {record: row for row, record in enumerate(np.asarray(stays.ids).tolist())}
+    missing = set(wanted.tolist()) - set(rows) - absent
+    require(not missing, f"`split` must name stays of the folder, got {min(missing, default=0)} in `{name}`")
+    return stays[[rows[record] for record in wanted.tolist() if record in rows]]

@@ -1,0 +1,271 @@
+"""What imputers that are variational autoencoders have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+
+from seq2tens import _checks as check
+from seq2tens._storage import Tensors
+from seq2tens.data import Scaler, Sequences, length_blocks
+from seq2tens.estimators.devices import find_device, make_fabric
+from seq2tens.estimators.imputers.base import Draws, Imputer
+from seq2tens.estimators.imputers.formats import Values
+from seq2tens.estimators.interruption import train
+from seq2tens.estimators.saving import plain, restored
+from seq2tens.estimators.seeds import RandomState, repeatable_seed
+from seq2tens.models.gpvae import GPVAE, NegativeElbo, Posterior, RaggedSource
+from seq2tens.models.gpvae.decoders import Likelihood
+from seq2tens.training import Checkpoints, OneCycle, Recipe
+from seq2tens.training.progress import Style
+from seq2tens.training.rng import initial
+
+# Numbers in the largest tensor of a block of sequences.
+BLOCK_NUMBERS = 2**24
+# Filters of the convolutions over an image.
+IMAGE_FILTERS = 256
+# Steps of training and epochs, where `epochs` is None.
+STEPS, FEWEST_EPOCHS, MOST_EPOCHS = 600, 10, 200
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LatentImputer(Imputer):
+    """What imputers that are variational autoencoders have in common; see `models.gpvae.GPVAE`.
+
+    Args:
+        latent: latent dimensions.
+        encoder_sizes: width of the convolution over time, then those of the dense layers.
+        decoder_sizes: widths of the decoder's layers.
+        window: steps that the convolution sees.
+        beta: weight of the Kullback-Leibler divergence.
+        likelihood: `"gaussian"`, with a variance for each channel that is learned, or `"bernoulli"` for
+            values from 0 to 1.
+        image_shape: `(height, width, colours)` where the channels of a step are the pixels of an image, the
+            colours last.
+        scaling: standardise each channel by the statistics of training (`"channel"`) or not at all (None);
+            with the Bernoulli likelihood never.
+        hide: in training, up to this part of what was observed in a sequence is hidden from the encoder; the
+            decoder must guess it all the same.
+        epochs: by default so many that there are about 600 steps, in 10 to 200 epochs.
+        batch_size: sequences in a step of training.
+        learning_rate: the highest in a cycle.
+        n_draws: draws that an interval is made of; they are the same at every call.
+        checkpoint: a folder; a fit that was killed goes on when called again with the same arguments.
+        progress: `"silent"` or False, `"auto"` or True, `"bar"` or `"lines"`.
+        random_state: an integer, a numpy `RandomState` or None.
+        device: name of a Fabric accelerator; `"auto"` takes the fastest there is.
+
+    A missing entry is filled with what the decoder expects at the mean of the latent path; steps count as
+    evenly spaced, whatever their times. A channel that was constant in training is filled with that constant,
+    and one that was never observed with 0; the network sees neither. After `fit` there are `network_`,
+    `history_`, a row per epoch, and `interrupted_`: Ctrl-C after the first epoch ends a fit with a warning,
+    and the weights of the last epoch are kept.
+    """
+
+    latent: int = 16
+    encoder_sizes: tuple[int, ...] = (64, 64)
+    decoder_sizes: tuple[int, ...] = (64, 64)
+    window: int = 9
+    beta: float = 0.3
+    likelihood: Likelihood = "gaussian"
+    image_shape: tuple[int, int, int] | None = None
+    scaling: Literal["channel"] | None = "channel"
+    hide: float = 0.5
+    epochs: int | None = None
+    batch_size: int = 8
+    learning_rate: float = 1e-2
+    n_draws: int = 200
+    checkpoint: str | Path | Checkpoints | None = None
+    progress: Style = "silent"
+    random_state: RandomState = None
+    device: str = "auto"
+
+    _tags: ClassVar[dict[str, Any]] = {"algorithm_type": "deeplearning"}
+    _test_params: ClassVar[dict[str, Any]] = {
+        "latent": 2,
+        "encoder_sizes": (4,),
+        "decoder_sizes": (4,),
+        "n_draws": 10,
+        "epochs": 2,
+        "batch_size": 4,
+        "random_state": 0,
+        "device": "cpu",
+    }
+
+    @property
+    def _channels_known(self) -> bool:
+        return self.image_shape is not None
+
+    def _learn(self, X: Sequences) -> None:
+        check.choice("scaling", self.scaling, ("channel", None))
+        check.require(0 <= self.hide < 1, f"`hide` must lie in [0, 1), got {self.hide}")
+        check.positive_int("n_draws", plain.python(self.n_draws))
+        self._check_range(X)
+        fabric = make_fabric(self.device)
+        seed = repeatable_seed(self.random_state, self.checkpoint)
+        self.constants_ = constants(X)
+        self.network_ = self._network(seed)
+        result = train(
+            self.network_,
+            NegativeElbo(self.hide),
+            RaggedSource(self._network_input(X)),
+            recipe=self._recipe(len(X)),
+            seed=seed,
+            fabric=fabric,
+            checkpoint=self.checkpoint,
+            progress=self.progress,
+        )
+        self.history_ = [dict(row) for row in result.history]
+        self.interrupted_ = result.stopped == "interrupted"
+
+    def _settings(self) -> dict[str, Any]:
+        """Arguments of the network that make a subclass what it is."""
+        raise NotImplementedError
+
+    def _network(self, seed: int) -> GPVAE:
+        names = ("latent", "encoder_sizes", "decoder_sizes", "window", "beta", "likelihood", "image_shape")
+        common = {name: plain.python(getattr(self, name)) for name in names}
+        with initial(seed):
+            network = GPVAE(self.n_channels_, **common, variance="learn", **self._settings())
+        # Checkpoints tell runs apart by such attributes.
+        vars(network)["trained_as"] = f"{network.prior}, hide={self.hide}"
+        return network
+
+    def _recipe(self, n_train: int) -> Recipe:
+        batch_size = plain.python(self.batch_size)
+        check.positive_int("batch_size", batch_size)
+        usual = min(max(round(STEPS / -(-n_train // batch_size)), FEWEST_EPOCHS), MOST_EPOCHS)
+        return Recipe(
+            epochs=usual if self.epochs is None else plain.python(self.epochs),
+            batch_size=batch_size,
+            learning_rate=plain.python(self.learning_rate),
+            schedule=OneCycle(),
+            clip_norm=1e4,
+            keep_best=False,
+            sampling="buckets",
+        )
+
+    def _check_shape(self, X: Sequences) -> None:
+        super()._check_shape(X)
+        self._check_range(X)
+
+    def _check_range(self, X: Sequences) -> None:
+        if self.likelihood == "bernoulli":
+            out_of_range = X.values[(X.values < 0) | (X.values > 1)]
+            check.require(
+                len(out_of_range) == 0,
+                f"`X` must lie in 0..1 for the Bernoulli likelihood, got {out_of_range[:1].sum()}",
+            )
+
+    @property
+    def _scaler(self) -> Scaler | None:
+        """What stands between values and network."""
+        return None if self.scaling is None or self.likelihood == "bernoulli" else self.scaler_
+
+    def _network_input(self, X: Sequences) -> Sequences:
+        """What the network sees: channels that it knows, scaled, in float32."""
+        masked = Sequences(np.where(np.isnan(self.constants_), X.values, np.nan), X.offsets)
+        if self._scaler is not None:
+            return self._scaler.transform(masked)
+        return Sequences(masked.values.astype(np.float32), X.offsets)
+
+    def _network_output(self, values: Float[np.ndarray, "*draws steps channels"]) -> np.ndarray:
+        """What the network says, in the units of the data."""
+        scaler = self._scaler
+        values = values.astype(np.float64)
+        if scaler is not None:
+            values = values * scaler.scale_ + scaler.mean_
+        check.require(
+            bool(np.isfinite(values).all()),
+            "`X` must have values of the size of those in training, but the network's output is not finite",
+        )
+        return np.where(np.isnan(self.constants_), values, self.constants_)
+
+    @torch.inference_mode()
+    def _fill(self, X: Sequences) -> Values:
+        decoder, filled = self.network_.decoder, np.empty(X.values.shape, dtype=np.float32)
+        for rows, posterior in self._posteriors(X):
+            expected = decoder.mean(decoder(posterior.mean)).cpu().numpy()
+            for row, values in zip(rows, expected, strict=True):
+                filled[X.offsets[row] : X.offsets[row + 1]] = values[: X.lengths[row]]
+        return self._network_output(filled)
+
+    def _intervals(self, X: Sequences, coverage: float) -> tuple[Values, Values]:
+        ends = np.empty((2, *X.values.shape))
+        levels = ((1 - coverage) / 2, (1 + coverage) / 2)
+        # The same noise for every sequence: neither place nor company changes its interval.
+        for row, draws in self._sequence_draws(X, plain.python(self.n_draws), [0] * len(X)):
+            ends[:, X.offsets[row] : X.offsets[row + 1]] = np.quantile(draws, levels, axis=0)
+        low, high = self._network_output(ends)
+        return low, high
+
+    def _draws(self, X: Sequences, n: int, seed: int) -> Draws:
+        seeds = [
+            int(np.random.SeedSequence([seed, row]).generate_state(1, np.uint64)[0]) for row in range(len(X))
+        ]
+        draws = np.empty((n, *X.values.shape), dtype=np.float32)
+        for row, values in self._sequence_draws(X, n, seeds):
+            draws[:, X.offsets[row] : X.offsets[row + 1]] = values
+        return self._network_output(draws)
+
+    @torch.inference_mode()
+    def _sequence_draws(
+        self, X: Sequences, n: int, seeds: list[int]
+    ) -> Iterator[tuple[int, Float[np.ndarray, "draws time channels"]]]:
+        """Draws of all entries of each sequence, from a generator of its own."""
+        decoder, latent = self.network_.decoder, self.network_.latent
+        for rows, posterior in self._posteriors(X):
+            device = posterior.mean.device
+            for i, row in enumerate(rows.tolist()):
+                generator = torch.Generator(device).manual_seed(seeds[row])
+                noise = torch.randn((n, 1, X.lengths[row], latent), generator=generator, device=device)
+                path = _of_row(posterior, i, X.lengths[row]).sample(noise)
+                yield row, decoder.draw(decoder(path), generator)[:, 0].cpu().numpy()
+
+    def _posteriors(self, X: Sequences) -> Iterator[tuple[Int[np.ndarray, " rows"], Posterior]]:
+        """Of sequences of similar length together; no more memory the more there are."""
+        source, network = RaggedSource(self._network_input(X)), self.network_
+        device = next(network.parameters()).device
+        widest = max(*self.encoder_sizes, *self.decoder_sizes, 8 * self.encoder_sizes[0], self.n_channels_)
+        numbers = widest if self.image_shape is None else max(widest, IMAGE_FILTERS * self.n_channels_)
+        for rows in length_blocks(X.lengths, max(1, BLOCK_NUMBERS // numbers)):
+            batch = source.batch(torch.from_numpy(rows))
+            lengths = None if batch.lengths is None else batch.lengths.to(device)
+            yield rows, network.encode(batch.values.to(device), batch.observed.to(device), lengths)
+
+    def _tensors(self) -> Tensors:
+        constants = {"constants": torch.from_numpy(self.constants_)}
+        return {**constants, **plain.join(network=self.network_.state_dict())}
+
+    def _facts(self) -> dict[str, Any]:
+        return {**super()._facts(), "history": self.history_, "interrupted": self.interrupted_}
+
+    def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
+        super()._restore(tensors, facts)
+        self.interrupted_ = facts.get("interrupted", False)  # models saved before have no such entry
+        self.history_, self.constants_ = facts["history"], tensors["constants"].numpy()
+        weights = plain.split(tensors, "network")
+        self.network_ = restored(lambda: self._network(seed=0), weights, find_device(self.device))
+
+
+def constants(X: Sequences) -> Float[np.ndarray, " channels"]:
+    """The value of each channel that has but one, 0 of one that has none, and NaN of all others."""
+    missing = np.isnan(X.values)
+    low = np.where(missing, np.inf, X.values).min(axis=0)
+    high = np.where(missing, -np.inf, X.values).max(axis=0)
+    return np.where(low < high, np.nan, np.where(low == high, low, 0.0)).astype(np.float64)
+
+
+def _of_row(posterior: Posterior, i: int, length: int) -> Posterior:
+    one = slice(i, i + 1)
+    return Posterior(
+        posterior.mean[one, :length],
+        posterior.diagonal[one, :length],
+        posterior.off_diagonal[one, : length - 1],
+    )

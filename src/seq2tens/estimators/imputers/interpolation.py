@@ -1,0 +1,118 @@
+"""Imputers without training: the mean, the last value, a straight line in time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from seq2tens._checks import choice
+from seq2tens.data import Sequences
+from seq2tens.data.filling import Steps, last_before, values_at
+from seq2tens.estimators.imputers.formats import Values
+from seq2tens.estimators.imputers.point import PointImputer
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class RuleImputer(PointImputer):
+    """An imputer whose rule fills an entry from other entries only.
+
+    Hence the rule can be tried on every observed entry of training data, as if it alone were missing. Gaps of
+    many steps have larger errors than those, and wider intervals would be right for them.
+    """
+
+    def _learn(self, X: Sequences) -> None:
+        """The means of channels are there."""
+
+    def _errors(self, X: Sequences) -> Values:
+        return X.values - self._fill(X)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MeanImputer(RuleImputer):
+    """The mean of the channel.
+
+    Args:
+        over: `"data"`: over all that training has seen; `"sequence"`: over the steps of the same sequence, or
+            as for `"data"` where it has no value of the channel.
+
+    Example:
+        >>> import numpy as np
+        >>> from seq2tens.estimators import MeanImputer
+        >>> MeanImputer().fit_transform(np.array([[[1.0, np.nan, 3.0]]]))
+        array([[[1., 2., 3.]]])
+    """
+
+    over: Literal["data", "sequence"] = "data"
+
+    def _learn(self, X: Sequences) -> None:
+        choice("over", self.over, ("data", "sequence"))
+
+    def _fill(self, X: Sequences) -> Values:
+        means = self.scaler_.mean_
+        if self.over == "data":
+            return np.broadcast_to(means, X.values.shape)
+        seen = ~np.isnan(X.values)
+        known = np.where(seen, X.values, 0.0)
+        sums, counts = (np.repeat(_sums(table, X), X.lengths, axis=0) for table in (known, seen))
+        others = counts - seen
+        return np.where(others > 0, (sums - known) / np.maximum(others, 1), means)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ForwardImputer(RuleImputer):
+    """The last value of the channel before the gap; where there is none, the mean of the channel in training.
+
+    Example:
+        >>> import numpy as np
+        >>> from seq2tens.estimators import ForwardImputer
+        >>> ForwardImputer().fit_transform(np.array([[[np.nan, 3.0, np.nan, 5.0]]]))
+        array([[[4., 3., 3., 5.]]])
+    """
+
+    def _fill(self, X: Sequences) -> Values:
+        return values_at(X.values, last_before(~np.isnan(X.values), X.starts), self.scaler_.mean_)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LinearImputer(RuleImputer):
+    """A straight line between the values before and after the gap, in time where the sequences have times,
+    otherwise in steps.
+
+    Before the first value stands the first, after the last one the last; in a sequence without a value of the
+    channel, the mean of the channel in training.
+
+    Example:
+        >>> import numpy as np
+        >>> from seq2tens.estimators import LinearImputer
+        >>> LinearImputer().fit_transform(np.array([[[np.nan, 3.0, np.nan, 5.0]]]))
+        array([[[3., 3., 4., 5.]]])
+    """
+
+    def _fill(self, X: Sequences) -> Values:
+        seen = ~np.isnan(X.values)
+        before, after = last_before(seen, X.starts), first_after(seen, X.offsets)
+        values, mean = X.values.astype(np.float64), self.scaler_.mean_
+        right = values_at(values, after, values_at(values, before, mean))
+        left = values_at(values, before, right)
+        return left + _elapsed_share(X, before, after) * (right - left)
+
+
+def first_after(seen: Bool[np.ndarray, "steps channels"], offsets: Int[np.ndarray, " bounds"]) -> Steps:
+    """The first step with a value after each step of the same sequence, -1 where there is none."""
+    starts = (len(seen) - np.repeat(offsets[1:], np.diff(offsets)))[::-1]
+    backwards = last_before(seen[::-1], starts)[::-1]
+    return np.where(backwards >= 0, len(seen) - 1 - backwards, -1)
+
+
+def _elapsed_share(X: Sequences, before: Steps, after: Steps) -> Values:
+    """Which part of the time of each gap has passed; a half where all of it is one moment."""
+    times = np.arange(len(X.values), dtype=np.float64) if X.times is None else X.times
+    start, whole = times[before.clip(min=0)], times[after.clip(min=0)] - times[before.clip(min=0)]
+    return np.where(whole > 0, (times[:, None] - start) / np.where(whole > 0, whole, 1.0), 0.5)
+
+
+def _sums(table: np.ndarray, X: Sequences) -> Any:
+    return np.add.reduceat(table, X.offsets[:-1], axis=0, dtype=np.float64)

@@ -1,0 +1,133 @@
+"""One block of random features: convolutions, what they do by themselves, and what follows what.
+
+A block is drawn from a seed, then calibrated: its convolutions and functionals are divided by their root
+mean square over some training sequences, and thresholds are values that occur there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from seq2tens import functional as F
+from seq2tens.ops.pooling import pool_contest, pool_path
+
+KERNELS = 32  # convolutions of a block, and functionals of each level
+GROUP = 8  # convolutions that compete with each other
+MOST_CHANNELS = 16  # that a block looks at
+TAPS = 7
+# Blocks in turn: whether of increments, and whether the taps of a convolution sum to 0 in each channel.
+KINDS = ((False, False), (False, True), (True, True), (True, False))
+
+Values = Float[Tensor, "rows time channels"]
+Lengths = Int[Tensor, " rows"]
+
+
+class Calibration(NamedTuple):
+    """What a block takes from training data."""
+
+    scale: Float[Tensor, " kernels"]
+    threshold: Float[Tensor, " kernels"]
+    level_scale: Float[Tensor, "order kernels"]
+
+
+@dataclass(frozen=True)
+class Block:
+    """What a seed says."""
+
+    difference: bool
+    channels: Int[Tensor, " chosen"]
+    dilation: int
+    taps: Float[Tensor, "taps chosen kernels"]
+    step: Float[Tensor, " kernels"]
+    picks: Int[Tensor, "order kernels"]
+    memory: Float[Tensor, " kernels"]
+
+    @classmethod
+    def draw(cls, seed: int, number: int, n_channels: int, length: float, order: int) -> Block:
+        """Block `number` for sequences of about so many channels and steps."""
+        rng = np.random.default_rng([seed, number])
+        difference, centred = KINDS[number % len(KINDS)]
+        n_taps = max(1, min(TAPS, int(length)))
+        widest = max(1.0, (length - 1) / max(1, n_taps - 1))
+        channels = rng.permutation(n_channels)[:MOST_CHANNELS]
+        taps = rng.standard_normal((n_taps, len(channels), KERNELS))
+        if centred and n_taps > 1:
+            taps -= taps.mean(axis=0)
+        used = np.floor((len(channels) + 1) ** rng.random(KERNELS))
+        taps *= rng.random((len(channels), KERNELS)).argsort(axis=0).argsort(axis=0) < used
+        return cls(
+            difference,
+            torch.from_numpy(channels),
+            int(widest ** rng.random()),
+            torch.from_numpy(taps).float(),
+            torch.from_numpy(rng.random(KERNELS)).float(),
+            torch.from_numpy(rng.integers(KERNELS, size=(order, KERNELS))),
+            torch.from_numpy(2 * max(2.0, length / 2) ** rng.random(KERNELS)).float(),
+        )
+
+    @property
+    def n_features(self) -> int:
+        """Columns of the result."""
+        return KERNELS * (4 + 2 * (len(self.picks) - 1))
+
+    def calibrate(self, x: Values, lengths: Lengths) -> Calibration:
+        """Scales and thresholds, from a sample of the training data."""
+        inside = torch.arange(x.shape[1]) < lengths[:, None]
+        responses = self.convolve(x, lengths, torch.ones(KERNELS))
+        seen = responses[inside]
+        scale = root_mean_square(seen)
+        threshold = seen[(self.step * len(seen)).long(), torch.arange(KERNELS)] / scale
+        unit = torch.ones(len(self.picks), KERNELS)
+        levels = self.levels(responses.div_(scale), unit)[inside]
+        return Calibration(scale, threshold, root_mean_square(levels).view(-1, KERNELS))
+
+    def features(
+        self, x: Values, lengths: Lengths, calibration: Calibration
+    ) -> Float[Tensor, "rows features"]:
+        """The columns of this block."""
+        responses = self.convolve(x, lengths, calibration.scale)
+        share, peak = pool_path(responses, lengths, calibration.threshold)
+        wins, losses = pool_contest(responses, lengths, KERNELS // GROUP)
+        columns = [share, peak, wins.clamp_(min=0).sqrt_(), losses.sqrt_()]
+        if len(self.picks) > 1:
+            levels = self.levels(responses, calibration.level_scale)
+            pools = pool_path(levels, lengths, torch.zeros(levels.shape[2]))
+            columns += [pool[:, KERNELS:] for pool in pools]
+        return torch.cat(columns, dim=1)
+
+    def convolve(self, x: Values, lengths: Lengths, scale: Tensor) -> Float[Tensor, "rows time kernels"]:
+        """Dilated convolutions, centred at each step, of sequences that are 0 outside; 0 at padding."""
+        n_taps, chosen, _ = self.taps.shape
+        reach = self.dilation * (n_taps - 1)
+        padded = torch.nn.functional.pad(x[..., self.channels], (0, 0, reach - reach // 2, reach // 2))
+        row, step, channel = padded.stride()
+        windows = padded.as_strided(
+            (len(x), x.shape[1], n_taps, chosen), (row, step, step * self.dilation, channel)
+        )
+        responses = windows.reshape(-1, n_taps * chosen) @ (self.taps / scale).flatten(0, 1)
+        responses = responses.view(len(x), x.shape[1], -1)
+        if int(lengths.min()) < x.shape[1]:
+            responses.mul_((torch.arange(x.shape[1]) < lengths[:, None])[..., None])
+        return responses
+
+    def levels(
+        self, responses: Float[Tensor, "rows time kernels"], scale: Float[Tensor, "order kernels"]
+    ) -> Float[Tensor, "rows time order*kernels"]:
+        """Levels, divided by their scales, of functionals with forgetting that follow some convolutions."""
+        weight = torch.nn.functional.one_hot(self.picks, KERNELS).transpose(1, 2).float()
+        weight /= (scale / torch.cat([torch.ones(1, KERNELS), scale[:-1]]))[:, None]
+        paths = F.ls2t(responses, weight, order=len(scale), decay=torch.exp(-1 / self.memory))
+        assert isinstance(paths, Tensor)
+        return paths.flatten(2)
+
+
+def root_mean_square(values: Float[Tensor, "steps kernels"]) -> Float[Tensor, " kernels"]:
+    """1 where all is 0, so that it can be divided by."""
+    size = values.square().mean(dim=0).sqrt()
+    return torch.where(size > 1e-6, size, 1.0)

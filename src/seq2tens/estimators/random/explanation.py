@@ -1,0 +1,155 @@
+"""What random features look at: channels, lags, and the steps of a sequence that make them large."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from seq2tens import _checks as check
+from seq2tens.data import Preparation, Sequences
+from seq2tens.estimators.random.blocks import KERNELS, Block, Calibration
+from seq2tens.estimators.random.features import RandomLS2TFeatures
+
+POOLS = ("share", "peak", "wins", "losses")
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A convolution: at step i it looks at its channels, or at their increments, at the steps i + lag."""
+
+    channels: tuple[str, ...]
+    lags: tuple[int, ...]
+    weights: Float[np.ndarray, "lags channels"]
+    increments: bool
+
+    @property
+    def strongest(self) -> tuple[str, int]:
+        """Channel and lag with the largest weight."""
+        lag, channel = np.unravel_index(np.abs(self.weights).argmax(), self.weights.shape)
+        return self.channels[channel], self.lags[lag]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """One feature: how a path, of the convolution or of level m on m of them in this order, is pooled.
+
+    `pool` is "share" (of steps above a threshold), "peak" (the maximum), "wins" or "losses" (against other
+    convolutions). `coefficients` has a number for each class, or one in regression, for a feature of variance
+    1. `memory` is after how many steps a level has forgotten all but 1/e of what it saw, None at level 1.
+    `steps[i]` are the steps of sequence i that add most to the largest value of the path.
+    """
+
+    column: int
+    coefficients: Float[np.ndarray, " targets"]
+    pool: str
+    filters: tuple[Filter, ...]
+    memory: float | None
+    steps: Int[np.ndarray, "sequences level"] | None
+
+    @property
+    def level(self) -> int:
+        """Number of steps that one term looks at."""
+        return len(self.filters)
+
+    def __str__(self) -> str:
+        looks = " then ".join(
+            f"channel {c} at lag {lag:+d}" for c, lag in (f.strongest for f in self.filters)
+        )
+        memory = "" if self.memory is None else f", within about {self.memory:.0f} steps"
+        return f"{self.pool} of level {self.level}: {looks}{memory}"
+
+
+def explain_features(
+    features: RandomLS2TFeatures, coefficients: Tensor, sequences: Sequences | None, top: int
+) -> list[Explanation]:
+    """The columns with the largest coefficients."""
+    check.positive_int("top", top)
+    largest = coefficients.abs().amax(dim=1).argsort(descending=True)[:top]
+    names = channel_names(features.preparation_)
+    prepared = None if sequences is None else features.preparation_.transform(sequences)
+    paths = None if prepared is None else features._paths(prepared)
+    rows = []
+    for column in map(int, largest):
+        number, inside = divmod(column, features.blocks_[0].n_features)
+        block = features.blocks_[number]
+        part, kernel = divmod(inside, KERNELS)
+        pool, level = _pool_and_level(part, features.order)
+        chain = [kernel] if level == 1 else block.picks[:level, kernel].tolist()
+        memory = None if level == 1 else float(block.memory[kernel])
+        steps = None
+        if paths is not None:
+            x, lengths = paths[block.difference]
+            responses = block.convolve(x, lengths, features.calibrations_[number].scale)[..., chain]
+            steps = np.array([decisive_steps(r[:n], memory) for r, n in zip(responses, lengths, strict=True)])
+        filters = tuple(_filter(block, k, features.calibrations_[number], names) for k in chain)
+        rows.append(Explanation(column, coefficients[column].numpy(), pool, filters, memory, steps))
+    return rows
+
+
+def _pool_and_level(part: int, order: int) -> tuple[str, int]:
+    """Of the columns of a block: four pools of level 1, then two pools of all higher levels."""
+    if part < len(POOLS):
+        return POOLS[part], 1
+    pool, above = divmod(part - len(POOLS), order - 1)
+    return POOLS[pool], 2 + above
+
+
+def decisive_steps(responses: Float[Tensor, "time level"], memory: float | None) -> list[int]:
+    """The steps i_1 < … < i_m whose product is the largest part of the path where that is highest.
+
+    Seen from step t the factor of step i fades by exp(-(t - i) / memory).
+    """
+    values = responses.double().numpy()
+    if memory is None:
+        return [int(values[:, 0].argmax())]
+    end = int(_path(values, memory).argmax())
+    faded = values[: end + 1] * np.exp(-(end - np.arange(end + 1)) / memory)[:, None]
+    return _largest_product(faded)
+
+
+def _path(values: Float[np.ndarray, "time level"], memory: float) -> Float[np.ndarray, " time"]:
+    """The level's value at every step."""
+    fade = math.exp(-1 / memory)
+    state, path = np.zeros(values.shape[1] + 1), np.empty(len(values))
+    state[0] = 1
+    for t, value in enumerate(values):
+        powers = fade ** np.arange(len(state))
+        state[1:] = powers[1:] * state[1:] + powers[:-1] * state[:-1] * value
+        path[t] = state[-1]
+    return path
+
+
+def _largest_product(factors: Float[np.ndarray, "time level"]) -> list[int]:
+    """Increasing steps with the largest product, one of each column; -1 where there are too few steps."""
+    length, level = factors.shape
+    if length < level:
+        return [-1] * level
+    # the extreme products of the first m columns at steps before t, each with its steps
+    extremes: list[list[tuple[float, list[int]]]] = [[(1.0, [])], *([] for _ in range(level))]
+    for t in range(length):
+        for m in range(level, 0, -1):
+            new = [(product * factors[t, m - 1], [*steps, t]) for product, steps in extremes[m - 1]]
+            known = sorted(extremes[m] + new, key=lambda item: item[0])
+            extremes[m] = [known[0], known[-1]] if known else []
+    return extremes[level][-1][1]
+
+
+def _filter(block: Block, kernel: int, calibration: Calibration, names: list[str]) -> Filter:
+    taps = (block.taps[..., kernel] / calibration.scale[kernel]).numpy()
+    used = np.flatnonzero(np.abs(taps).sum(axis=0))
+    reach = block.dilation * (len(taps) - 1)
+    lags = block.dilation * np.arange(len(taps)) - (reach - reach // 2)
+    channels = tuple(names[int(block.channels[c])] for c in used)
+    return Filter(channels, tuple(lags.tolist()), taps[:, used], block.difference)
+
+
+def channel_names(preparation: Preparation) -> list[str]:
+    """Names of the channels that a `Preparation` gives, in its order."""
+    return [
+        str(number) if kind == "value" else kind if kind == "time" else f"{kind} {number}"
+        for kind, number in preparation.columns
+    ]

@@ -1,0 +1,156 @@
+"""Random features of sequences, for linear models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from aeon.utils.validation import check_n_jobs
+from jaxtyping import Float
+from torch import Tensor
+
+from seq2tens import _checks as check
+from seq2tens._storage import Tensors
+from seq2tens.data import Preparation, Scaler, Sequences, collate, length_blocks
+from seq2tens.estimators.features import TableTransformer
+from seq2tens.estimators.random.blocks import Block, Calibration
+from seq2tens.estimators.random.ridge import torch_threads
+from seq2tens.estimators.seeds import RandomState, seed_of
+
+# Padded steps that go through a block at a time: its paths stay in the cache.
+CHUNK_STEPS = 2**13
+# Training sequences that the blocks are calibrated with.
+CALIBRATION = 64
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class RandomLS2TFeatures(TableTransformer):
+    """Random convolutions and random functionals of the Seq2Tens map that run over them, pooled along time.
+
+    Nothing is trained. A block has 32 dilated convolutions of the values or of their increments, and as many
+    functionals of each level from 2 to `order` with forgetting: level 2 is high where one convolution was
+    high and another one soon after. Each path gives the share of steps above a threshold and its maximum;
+    convolutions also compete in groups of 8 and give how high they are when they win and how often they lose.
+
+    Args:
+        n_blocks: each gives 128 features and 64 more per level above the first.
+        order: highest level.
+        scaling: standardise each channel with the statistics of the training data (`"channel"`) or of each
+            sequence by itself (`"sequence"`), or not at all (None).
+        n_jobs: threads; -1 means all. The result does not depend on it.
+        random_state: an integer, a numpy `RandomState` or None.
+
+    Example:
+        >>> import numpy as np
+        >>> from seq2tens.estimators import RandomLS2TFeatures
+        >>> X = np.random.default_rng(0).normal(size=(10, 2, 30))
+        >>> RandomLS2TFeatures(n_blocks=3, random_state=0).fit_transform(X).shape
+        (10, 768)
+    """
+
+    n_blocks: int = 40
+    order: int = 3
+    scaling: Literal["channel", "sequence"] | None = "channel"
+    n_jobs: int = 1
+    random_state: RandomState = None
+
+    _tags: ClassVar[dict[str, Any]] = {"capability:multithreading": True}
+    _test_params: ClassVar[dict[str, Any]] = {"n_blocks": 2, "random_state": 0}
+
+    @property
+    def n_features_(self) -> int:
+        """Columns of the result."""
+        return sum(block.n_features for block in self.blocks_)
+
+    def _fit(self, X: Sequences) -> None:
+        check.positive_int("n_blocks", self.n_blocks)
+        check.positive_int("order", self.order)
+        self.preparation_ = Preparation(self.scaling).fit(X)
+        self.seed_ = seed_of(self.random_state)
+        self.length_ = float(np.median(X.lengths))
+        self.blocks_ = self._draw()
+        rows = np.unique(np.linspace(0, len(X) - 1, CALIBRATION).astype(int))
+        sample = self.preparation_.transform(X[rows])
+        self.increments_ = Scaler().fit(increments(sample))
+        paths = self._paths(sample)
+        with one_thread_each(self.n_jobs) as run:
+            self.calibrations_ = list(
+                run(lambda block: block.calibrate(*paths[block.difference]), self.blocks_)
+            )
+
+    def _draw(self) -> list[Block]:
+        sizes = (self.preparation_.n_outputs, self.length_, self.order)
+        return [Block.draw(self.seed_, number, *sizes) for number in range(self.n_blocks)]
+
+    @torch.no_grad()
+    def _transform(self, X: Sequences) -> Float[np.ndarray, "rows features"]:
+        table = torch.empty(len(X), self.n_features_)
+        columns = torch.arange(self.n_features_).split([block.n_features for block in self.blocks_])
+        with one_thread_each(self.n_jobs) as run:
+            for rows in map(torch.from_numpy, length_blocks(X.lengths, CHUNK_STEPS)):
+                paths = self._paths(self.preparation_.transform(X[rows.numpy()]))
+
+                def fill(number: int, rows: Tensor = rows, paths: Any = paths) -> None:
+                    block, place = self.blocks_[number], columns[number]
+                    x, lengths = paths[block.difference]
+                    part = block.features(x, lengths, self.calibrations_[number])
+                    table[rows, place[0] : place[-1] + 1] = part
+
+                list(run(fill, range(self.n_blocks)))
+        return table.numpy()
+
+    def _paths(self, prepared: Sequences) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+        """Values and increments, padded, with their lengths."""
+        values, lengths = collate(prepared)[:2]
+        return (values, lengths), (collate(self.increments_.transform(increments(prepared))).values, lengths)
+
+    def _tensors(self) -> Tensors:
+        return {
+            name: torch.stack([getattr(calibration, name) for calibration in self.calibrations_])
+            for name in Calibration._fields
+        }
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            **super()._facts(),
+            "increments": self.increments_.state(),
+            "seed": self.seed_,
+            "length": self.length_,
+        }
+
+    def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
+        super()._restore(tensors, facts)
+        self.increments_ = Scaler.from_state(facts["increments"])
+        self.seed_, self.length_ = facts["seed"], facts["length"]
+        sizes, drawn = (self.n_blocks, self.order), tuple(tensors["level_scale"].shape[:2])
+        check.require(
+            drawn == sizes, f"`n_blocks` and `order` must be those of the tensors, {drawn}, got {sizes}"
+        )
+        self.blocks_ = self._draw()
+        self.calibrations_ = [
+            Calibration(*parts) for parts in zip(*map(tensors.get, Calibration._fields), strict=True)
+        ]
+
+
+def increments(sequences: Sequences) -> Sequences:
+    """Change since the step before, 0 at the first step."""
+    change = np.diff(sequences.values, axis=0, prepend=sequences.values[:1])
+    change[sequences.offsets[:-1]] = 0
+    return Sequences(change, sequences.offsets)
+
+
+@contextmanager
+def one_thread_each(n_jobs: int) -> Iterator[Any]:
+    """A `map` by so many threads, in each of which torch uses no more than one."""
+    workers = check_n_jobs(n_jobs)
+    with torch_threads(1):
+        if workers == 1:
+            yield map
+        else:
+            with ThreadPoolExecutor(workers) as pool:
+                yield pool.map

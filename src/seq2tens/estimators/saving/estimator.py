@@ -1,0 +1,143 @@
+"""Estimators that can be saved."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+import torch
+from sklearn.exceptions import NotFittedError
+from torch import nn
+from torch.nn.modules.module import register_module_parameter_registration_hook
+
+from seq2tens._checks import ArgumentError, require
+from seq2tens._storage import Tensors
+from seq2tens.estimators.saving import folder as model_folder
+from seq2tens.estimators.saving import plain
+
+PACKAGES = ("seq2tens", "torch", "numpy", "aeon", "scikit-learn")
+
+Estimator = TypeVar("Estimator", bound="Storable")
+Network = TypeVar("Network", bound=nn.Module)
+
+
+class Storable:
+    """An estimator that can be saved without pickle.
+
+    A subclass gives what it has learned as tensors and as facts (JSON), and takes them back in `_restore`.
+    """
+
+    _known: ClassVar[dict[str, type[Any]]] = {}
+    is_fitted: bool
+    notes_: dict[str, Any]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        Storable._known[cls.__name__] = cls
+
+    def save(self, path: str | Path, notes: dict[str, Any] | None = None) -> None:
+        """Write the fitted estimator to a folder; one saved there before stays until the new one is whole.
+
+        `notes` is JSON data of the caller's, which a loaded estimator has as `notes_`.
+        """
+        if not self.is_fitted:
+            raise NotFittedError(f"`save` needs a fitted {type(self).__name__}; call `fit` first")
+        with model_folder.replacing(Path(os.path.realpath(path))) as folder:
+            self._write(folder, notes or {})
+
+    @classmethod
+    def load(cls: type[Estimator], path: str | Path) -> Estimator:
+        """The estimator saved in a folder, fitted; its predictions are the same to the last bit.
+
+        Files that were changed since are refused.
+        """
+        folder, document, tensors = model_folder.read(Path(os.path.realpath(path)))
+        kind = Storable._known.get(str(document["class"]))
+        if kind is None or not issubclass(kind, cls):
+            raise ArgumentError(
+                f"`path` must hold a saved {cls.__name__}, got {document['class']} in {folder}"
+            )
+        with _refusing(folder):
+            params = {name: plain.decode(value) for name, value in document["params"].items()}
+            estimator = kind(**params)
+            estimator._restore(tensors, document["facts"])
+        estimator.notes_ = document["notes"]
+        estimator.is_fitted = True
+        return estimator
+
+    def _write(self, folder: Path, notes: dict[str, Any]) -> None:
+        tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in self._tensors().items()}
+        params = self.get_params(deep=False)  # type: ignore[attr-defined]
+        document = {
+            "class": type(self).__name__,
+            "params": {name: plain.encode(value) for name, value in params.items()},
+            "facts": self._facts(),
+            "notes": notes,
+            "versions": {name: importlib.metadata.version(name) for name in PACKAGES},
+        }
+        model_folder.write(folder, document, tensors)
+
+    def _tensors(self) -> Tensors:
+        raise NotImplementedError
+
+    def _facts(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+
+def restored(make: Callable[[], Network], weights: Tensors, device: torch.device) -> Network:
+    """The network with these weights, for predictions.
+
+    One of other sizes is refused before it takes time and memory.
+    """
+    with torch.device("meta"), _parameters_at_most(len(weights)):
+        needed = {name: tuple(tensor.shape) for name, tensor in make().state_dict().items()}
+    saved = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    wrong = sorted(name for name in needed.keys() | saved if needed.get(name) != saved.get(name))
+    require(
+        not wrong,
+        f"the arguments must be those of the tensors, got {_first(wrong, needed)} for {_first(wrong, saved)}",
+    )
+    network = make().eval()
+    network.load_state_dict(weights)
+    return network.to(device)
+
+
+def _first(names: list[str], shapes: dict[str, tuple[int, ...]]) -> str:
+    return f"{names[0]} {shapes.get(names[0], 'not at all')}" if names else ""
+
+
+@contextmanager
+def _parameters_at_most(most: int) -> Iterator[None]:
+    """Refuse modules, built in this thread meanwhile, that have more parameters."""
+    thread, seen = threading.get_ident(), 0
+
+    def count(*_: Any) -> None:
+        nonlocal seen
+        seen += threading.get_ident() == thread
+        require(seen <= most, f"the arguments must be those of the {most} tensors, got a larger network")
+
+    hook = register_module_parameter_registration_hook(count)
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
+@contextmanager
+def _refusing(folder: Path) -> Iterator[None]:
+    """One error, whatever is wrong: the files of format 1 may be damaged, a device may be absent here."""
+    try:
+        yield
+    except Exception as error:
+        reason = str(error) if isinstance(error, ArgumentError) else f"{type(error).__name__}: {error}"
+        raise ArgumentError(
+            f"the model in {folder} cannot be used here: {model_folder.DOCUMENT}: {reason}"
+        ) from error

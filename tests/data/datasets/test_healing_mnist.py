@@ -1,0 +1,96 @@
+import os
+
+import numpy as np
+import pytest
+
+from data.datasets.digits import write_digits
+from seq2tens.data import forward_imputation, healing_mnist, mean_imputation, mnist
+from seq2tens.data.datasets.healing_mnist import _turned
+
+PARTS = ("train", "validation", "test")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_digits(tmp_path_factory.mktemp("digits"))
+
+
+def same(one, other):
+    return np.array_equal(one.truth, other.truth) and np.array_equal(one.observed, other.observed)
+
+
+def test_parts(folder):
+    data = healing_mnist.load(folder)
+    assert [len(getattr(data, name)) for name in PARTS] == [10, 2, 5]
+    assert data.validation.labels.tolist() == [0, 1]
+    chosen = data.train[[3, -1]]
+    assert chosen.truth.shape == (2, 10, 64)
+    assert set(np.unique(chosen.truth)) == {0, 1}
+    assert chosen.labels.tolist() == [3, 9]
+    assert chosen.image == data.train.image == (8, 8, 1)
+    assert same(data.train[3], chosen[0])
+
+
+def test_a_sequence_depends_on_seed_and_place_only(folder, monkeypatch):
+    data = healing_mnist.load(folder, seed=4)
+    np.random.seed(99)  # noqa: NPY002
+    few = healing_mnist.load(folder, seed=4, limit=2)
+    assert [len(getattr(few, name)) for name in PARTS] == [2, 2, 2]
+    monkeypatch.setattr(healing_mnist, "BLOCK", 3)
+    again = healing_mnist.load(folder, seed=4)
+    for name in PARTS:
+        assert same(getattr(data, name)[:], getattr(again, name)[:])
+        assert same(getattr(data, name)[:2], getattr(few, name)[:])
+    assert not same(data.train[:], healing_mnist.load(folder, seed=5).train[:])
+
+
+def test_without_turning_all_frames_are_the_digit(folder):
+    data = healing_mnist.load(folder, angle=0, missing=0).test[:]
+    digits = mnist.load(folder).test_images.reshape(5, 1, 64) > 127
+    np.testing.assert_array_equal(data.truth, np.broadcast_to(digits, (5, 10, 64)))
+    assert data.observed.all()
+
+
+def test_quarter_turns_are_exact():
+    images = np.random.default_rng(0).integers(0, 256, size=(3, 7, 7), dtype=np.uint8)
+    turned = _turned(images, np.deg2rad([[90, 180]] * 3)).reshape(3, 2, 7, 7)
+    for quarters in (1, 2):
+        expected = np.rot90(images, quarters, axes=(1, 2))
+        np.testing.assert_allclose(turned[:, quarters - 1], expected, atol=1e-2)
+
+
+def test_refused(folder):
+    with pytest.raises(ValueError, match=r"`missing` must lie in 0..0.5 .*, got 0.6"):
+        healing_mnist.load(folder, missing=0.6)
+    with pytest.raises(ValueError, match="`seed` must be at least 0, got -1"):
+        healing_mnist.load(folder, seed=-1)
+    with pytest.raises(ValueError, match="`limit` must be at least 1, got 0"):
+        healing_mnist.load(folder, limit=0)
+
+
+@pytest.fixture(scope="module")
+def thousand():
+    if not os.environ.get("SEQ2TENS_DATA"):
+        pytest.skip("SEQ2TENS_DATA is not set")
+    return healing_mnist.load(limit=1000).train[:]
+
+
+@pytest.mark.data("mnist")
+def test_white_pixels_are_missing_twice_as_often(thousand):
+    missing, white = ~thousand.observed, thousand.truth == 1
+    assert missing.mean() == pytest.approx(0.45, abs=0.002)
+    # The chances differ from frame to frame, their ratio does not.
+    of_white, of_black = ((missing & kind).sum(axis=2) / kind.sum(axis=2) for kind in (white, ~white))
+    assert of_white.mean() / of_black.mean() == pytest.approx(2, abs=0.01)
+
+
+@pytest.mark.data("mnist")
+def test_simple_imputation_is_as_good_as_published(thousand):
+    gaps, hidden = thousand.with_nan, thousand.hidden
+
+    def error(filled):
+        return np.square(filled - thousand.truth)[hidden].mean()
+
+    assert error(mean_imputation(gaps)) == pytest.approx(0.168, abs=0.01)
+    assert error(forward_imputation(gaps)) == pytest.approx(0.177, abs=0.01)
+    assert error(thousand.values) == pytest.approx(0.232, abs=0.01)

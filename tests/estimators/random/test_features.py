@@ -1,0 +1,113 @@
+import numpy as np
+import pytest
+import torch
+
+from estimator_contract import EstimatorContract, problem
+from seq2tens import functional as F
+from seq2tens.estimators import RandomLS2TFeatures
+from seq2tens.estimators.random import features
+from seq2tens.estimators.random.blocks import KERNELS, Block
+
+
+class TestRandomLS2TFeatures(EstimatorContract):
+    def make(self, **changes):
+        return RandomLS2TFeatures(**{"random_state": 0, "n_blocks": 4, **changes})
+
+    def output(self, fitted, X):
+        table = fitted.transform(X)
+        assert table.shape == (len(X), fitted.n_features_)
+        assert table.dtype == np.float32
+        return table
+
+    @pytest.mark.parametrize("order", [1, 2, 3, 4])
+    def test_orders(self, order):
+        X, _ = problem()
+        table = self.make(order=order).fit_transform(X)
+        assert table.shape == (len(X), 4 * KERNELS * (4 + 2 * (order - 1)))
+        assert np.isfinite(table).all()
+
+    def test_threads_and_chunks_change_nothing(self, fitted, monkeypatch):
+        X, _ = problem(n=20, longest=40, seed=1)
+        expected = fitted.transform(X)
+        np.testing.assert_array_equal(self.make(n_jobs=2).fit(*problem()).transform(X), expected)
+        monkeypatch.setattr(features, "CHUNK_STEPS", 50)
+        np.testing.assert_allclose(fitted.transform(X), expected, rtol=1e-5, atol=1e-5)
+
+    def test_the_threads_of_torch_are_left_alone(self, fitted):
+        before = torch.get_num_threads()
+        torch.set_num_threads(2)
+        try:
+            fitted.transform(problem()[0])
+            assert torch.get_num_threads() == 2
+        finally:
+            torch.set_num_threads(before)
+
+    def test_more_blocks_begin_with_the_same(self, fitted):
+        X, y = problem()
+        more = self.make(n_blocks=6).fit(X, y).transform(X)
+        np.testing.assert_array_equal(more[:, : fitted.n_features_], fitted.transform(X))
+
+    @pytest.mark.parametrize("name", ["n_blocks", "order"])
+    def test_sizes(self, name):
+        with pytest.raises(ValueError, match=f"`{name}` must be at least 1, got 0"):
+            self.make(**{name: 0}).fit(*problem())
+
+
+class TestBlock:
+    def test_convolutions_by_hand(self):
+        block = Block.draw(3, 1, n_channels=3, length=30, order=1)
+        x = torch.randn(2, 20, 3, generator=torch.Generator().manual_seed(0))
+        lengths = torch.tensor([20, 12])
+        x[1, 12:] = 0
+        found = block.convolve(x, lengths, torch.ones(KERNELS))
+        reach = block.dilation * (len(block.taps) - 1)
+        for row, step in ((0, 0), (0, 9), (1, 11)):
+            total = torch.zeros(KERNELS)
+            for tap, weight in enumerate(block.taps):
+                at = step + tap * block.dilation - (reach - reach // 2)
+                if 0 <= at < 20:
+                    total += x[row, at, block.channels] @ weight
+            torch.testing.assert_close(found[row, step], total)
+        assert (found[1, 12:] == 0).all()
+
+    def test_levels_are_those_of_the_layer(self):
+        block = Block.draw(3, 0, n_channels=2, length=30, order=3)
+        responses = torch.randn(2, 15, KERNELS, generator=torch.Generator().manual_seed(0))
+        scale = torch.tensor([[1.0], [2.0], [5.0]]).expand(3, KERNELS)
+        found = block.levels(responses, scale).unflatten(2, (3, KERNELS))
+        chain = torch.stack([responses[..., pick] for pick in block.picks])
+        weight = torch.ones(3, 1, 1)
+        for k in (0, 7, 31):
+            path = torch.stack([chain[m, ..., k] for m in range(3)], dim=-1)
+            picked = torch.eye(3)[..., None]
+            decay = torch.exp(-1 / block.memory[k : k + 1])
+            expected = F.ls2t(path, picked * weight, order=3, decay=decay, backend="reference")[..., 0]
+            torch.testing.assert_close(found[..., k], expected / scale[:, k], rtol=1e-4, atol=1e-5)
+
+    def test_centred_blocks_do_not_see_the_level(self):
+        block = Block.draw(0, 1, n_channels=2, length=40, order=1)
+        x = torch.ones(1, 200, 2)
+        inside = block.convolve(x, torch.tensor([200]), torch.ones(KERNELS))[:, 60:140]
+        torch.testing.assert_close(inside, torch.zeros_like(inside), atol=1e-4, rtol=0)
+
+    def test_calibrated_paths_have_size_one(self):
+        block = Block.draw(0, 0, n_channels=2, length=50, order=3)
+        x, lengths = (
+            torch.randn(40, 50, 2, generator=torch.Generator().manual_seed(0)) * 9,
+            torch.full((40,), 50),
+        )
+        calibration = block.calibrate(x, lengths)
+        responses = block.convolve(x, lengths, calibration.scale)
+        for path in (responses, block.levels(responses, calibration.level_scale)):
+            size = path.square().mean(dim=(0, 1)).sqrt()
+            torch.testing.assert_close(size, torch.ones(len(size)))
+
+    @pytest.mark.parametrize("channels", [1, 2, 16, 500])
+    @pytest.mark.parametrize("length", [1, 2, 8, 3000])
+    def test_any_size(self, channels, length):
+        for number in range(4):
+            block = Block.draw(0, number, channels, length, order=2)
+            assert 1 <= len(block.channels) <= min(channels, 16)
+            assert block.dilation * (len(block.taps) - 1) < max(2, length)
+            assert (block.taps.abs().sum(dim=(0, 1)) > 0).all() or length == 1
+            assert (block.memory >= 2).all()

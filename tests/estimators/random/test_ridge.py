@@ -1,0 +1,93 @@
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import Ridge as Reference
+
+from seq2tens.estimators.random import ridge
+from seq2tens.estimators.random.ridge import fit_ridge, leave_one_out
+
+
+def table(n=30, p=12, targets=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(3, rng.uniform(0.5, 2, size=p), size=(n, p))
+    Y = X @ rng.normal(size=(p, targets)) + rng.normal(size=(n, targets))
+    return torch.from_numpy(X).float(), torch.from_numpy(Y).float(), torch.from_numpy(rng.uniform(0.2, 3, n))
+
+
+def fit(X, Y, weights=None, penalties=(0.1,)):
+    weights = torch.ones(len(X)) if weights is None else weights / weights.mean()
+    return fit_ridge(lambda rows: X[rows].clone(), Y, weights, np.random.default_rng(0), penalties)
+
+
+def reference(X, Y, weights, penalty):
+    """scikit-learn's, on standardised features; returns its predictions for rows."""
+    mean = np.average(X, axis=0, weights=weights)
+    scale = np.sqrt(np.average((X.numpy() - mean) ** 2, axis=0, weights=weights))
+    model = Reference(alpha=penalty * X.shape[1])
+    model.fit((X.numpy() - mean) / scale, Y.numpy(), sample_weight=weights / weights.mean())
+    return lambda rows: model.predict((rows.numpy() - mean) / scale)
+
+
+@pytest.mark.parametrize(("n", "p"), [(30, 12), (12, 30)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_it_is_ridge_regression(n, p, weighted):
+    X, Y, weights = table(n, p)
+    weights = weights.numpy() if weighted else np.ones(n)
+    fitted = fit(X, Y, torch.from_numpy(weights))
+    np.testing.assert_allclose(fitted(X.clone()), reference(X, Y, weights, 0.1)(X), atol=1e-4)
+
+
+@pytest.mark.parametrize(("n", "p"), [(60, 7), (60, 80)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_long_tables_are_taken_in_batches(n, p, weighted, monkeypatch):
+    X, Y, weights = table(n, p)
+    weights = weights.float() if weighted else torch.ones(n)
+    expected = fit(X, Y, weights)
+    for name, size in (("SAMPLE", n - 1), ("BATCH", 13), ("PANEL", 3)):
+        monkeypatch.setattr(ridge, name, size)
+    monkeypatch.setattr(ridge, "statistics", lambda *_: (expected.mean, expected.scale))
+    fitted = fit(X, Y, weights)
+    torch.testing.assert_close(fitted.coefficients, expected.coefficients, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(fitted.intercept, expected.intercept, rtol=1e-4, atol=1e-5)
+
+
+def test_each_row_is_left_out_in_turn():
+    X, Y, weights = table(14, 9)
+    X, weights = X - X.mean(dim=0), weights / weights.mean()
+    _, _, held_out = leave_one_out(X, Y, weights.float(), (0.3,))
+    for i in range(len(X)):
+        others = np.delete(np.arange(len(X)), i)
+        model = Reference(alpha=0.3 * X.shape[1])
+        model.fit(X[others].numpy(), Y[others].numpy(), sample_weight=weights[others].numpy())
+        np.testing.assert_allclose(held_out[i], model.predict(X[i : i + 1].numpy())[0], atol=1e-3)
+
+
+def test_the_penalty_follows_the_noise():
+    rng = np.random.default_rng(0)
+    X = torch.from_numpy(rng.normal(size=(80, 40))).float()
+    signal = X @ torch.from_numpy(rng.normal(size=(40, 1))).float()
+    noise = torch.from_numpy(rng.normal(size=(80, 1))).float()
+    chosen = [fit(X, signal + size * noise, penalties=ridge.PENALTIES).penalty for size in (0.01, 5, 500)]
+    assert chosen[0] < chosen[1] < chosen[2]
+
+
+def test_constant_columns_count_for_nothing():
+    X, Y, _ = table()
+    padded = torch.cat([X, torch.full((len(X), 3), 7.3)], dim=1)
+    fitted = fit(padded, Y)
+    assert (fitted.coefficients[-3:] == 0).all()
+    padded[:, -3:] = 1e6
+    torch.testing.assert_close(fitted(padded), fit(padded, Y)(padded.clone()))
+
+
+def test_rows_far_out_are_limited():
+    X, Y, _ = table()
+    fitted = fit(X, Y)
+    far, further = X[:1] + 1e4, X[:1] + 1e6
+    torch.testing.assert_close(fitted(far), fitted(further))
+
+
+@pytest.mark.parametrize("penalties", [(), (0.0,), (1.0, -1.0), (float("inf"),)])
+def test_wrong_penalties(penalties):
+    with pytest.raises(ValueError, match="`penalties` must be numbers above 0, got"):
+        ridge.check_penalties(penalties)
