@@ -1,0 +1,190 @@
+"""Tables of the classification experiment."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+
+from seq2tens.experiments.report.runs import mean_of
+from seq2tens.experiments.report.statistics import Posterior, Scores, mean_ranks
+from seq2tens.experiments.report.tables import NONE, NOT_RUN, Cell, Table, count, number, signed
+from seq2tens.experiments.tsc.published import DATASETS
+from seq2tens.experiments.tsc.summary import (
+    CellRuns,
+    Results,
+    label,
+    published,
+    published_probabilities,
+    published_scores,
+)
+
+# A mean that is further off the published one wants an explanation.
+FAR = 0.02
+DAGGER = "†"
+# The paper's claim: with the block these are at least as good as without it.
+CLAIMS = (("fcn64-ls2t64-3", "fcn128"), ("fcn128-ls2t64-3", "fcn128"))
+
+
+def accuracy(results: Results, models: Sequence[str]) -> Table:
+    """Data sets by models: mean ± standard deviation (seeds), beside the published mean."""
+    changed = _other_halves(results)
+    rows = [
+        (
+            Cell(dataset + (f" {DAGGER}" if dataset in changed else "")),
+            *(accuracy_cell(results.cells.get((dataset, model)), dataset, model) for model in models),
+        )
+        for dataset in results.datasets
+    ]
+    means = [_mean_accuracy(results.of(model), model) for model in models]
+    notes = ["Mean of the runs ± their standard deviation (how many runs); below it the paper's mean."]
+    notes += [f"{DAGGER} {text}." for text in changed.values()]
+    return Table(
+        f"accuracy-{results.slug}",
+        f"Test accuracy, {results.title}",
+        ("data set", *map(label, models)),
+        tuple(rows),
+        (Cell("mean (data sets)"), *means),
+        tuple(notes),
+    )
+
+
+def accuracy_cell(runs: CellRuns | None, dataset: str, model: str) -> Cell:
+    """Our accuracy with its spread, beside the published one."""
+    paper = published(dataset, model)
+    if runs is None:
+        return Cell(NOT_RUN, published=paper)
+    text = runs.score("accuracy").text + (f" ({len(runs.rows)})" if len(runs.rows) > 1 else "")
+    return Cell(text, runs.accuracy, paper, far=FAR)
+
+
+def _mean_accuracy(by_dataset: dict[str, CellRuns], model: str) -> Cell:
+    """Over the data sets that were run; the published mean is that of the same ones."""
+    if not by_dataset:
+        return Cell(NOT_RUN)
+    mean = statistics.fmean(runs.accuracy for runs in by_dataset.values())
+    return Cell(f"{mean:.3f} ({len(by_dataset)})", mean, _mean_published(by_dataset, model))
+
+
+def _mean_published(datasets: Iterable[str], model: str) -> float | None:
+    """None where the paper has no result on one of them."""
+    accuracies = [published(dataset, model) for dataset in datasets]
+    return None if None in accuracies else mean_of(accuracies)
+
+
+def _other_halves(results: Results) -> dict[str, str]:
+    """Data sets whose halves have other sizes than in the paper, with a sentence about them."""
+    sentences = {}
+    for (dataset, _), runs in results.cells.items():
+        if (facts := DATASETS.get(dataset)) is not None:
+            sizes = runs.rows[0].n_train, runs.rows[0].n_test
+            if sizes != (facts.n_train, facts.n_test):
+                sentences[dataset] = (
+                    f"{dataset}: trained on {sizes[0]} sequences and tested on {sizes[1]}, "
+                    f"in the paper {facts.n_train} and {facts.n_test}"
+                )
+    return sentences
+
+
+def far_off(all_results: Sequence[Results]) -> Table:
+    """Cells that differ from the published mean by more than `FAR`, the largest difference first."""
+    rows = [
+        (Cell(dataset), Cell(label(model)), Cell(results.recipe), accuracy_cell(runs, dataset, model))
+        for results in all_results
+        for (dataset, model), runs in results.cells.items()
+    ]
+    far = sorted((row for row in rows if row[3].is_far), key=lambda row: -abs(row[3].change or 0))
+    caption = f"Accuracies off the published mean by more than {FAR}"
+    return Table("far-off", caption, ("data set", "model", "recipe", "accuracy"), tuple(far))
+
+
+def claim(all_results: Sequence[Results]) -> Table | None:
+    """FCN-LS2T against FCN on the data sets that both have; None where there is none yet."""
+    pairs = [(results, pair) for results in all_results for pair in CLAIMS]
+    rows = [row for results, pair in pairs if (row := _claim_row(results, pair))]
+    compared = ("with LS2T", "without", "difference", "in the paper")
+    header = ("models", "recipe", "data sets", *compared, "parameters")
+    notes = (
+        "Mean accuracies over the data sets that both have. Parameters: the mean number of the first model "
+        "as a share of the second's, heads included.",
+    )
+    return Table("claim", "Does the LS2T block help?", header, tuple(rows), notes=notes) if rows else None
+
+
+def _claim_row(results: Results, models: tuple[str, str]) -> tuple[Cell, ...]:
+    """Of two models, ours and the one it builds on; empty where they have no data set in common."""
+    both = [results.of(model) for model in models]
+    shared = [dataset for dataset in both[0] if dataset in both[1]]
+    if not shared:
+        return ()
+    means = [statistics.fmean(runs[name].accuracy for name in shared) for runs in both]
+    paper = [_mean_published(shared, model) for model in models]
+    sizes = [mean_of(runs[name].mean("parameters") for name in shared) for runs in both]
+    ratio = sizes[0] / sizes[1] if sizes[0] and sizes[1] else None
+    return (
+        Cell(", ".join(map(label, models))),
+        Cell(results.recipe),
+        count(len(shared)),
+        *(Cell(f"{mean:.4f}", mean, published) for mean, published in zip(means, paper, strict=True)),
+        _difference(means, 4),
+        _difference(paper),
+        Cell(NONE) if ratio is None else Cell(f"{ratio:.0%}", ratio),
+    )
+
+
+def _difference(pair: Sequence[float | None], digits: int = 3) -> Cell:
+    one, other = pair
+    return Cell(NONE) if one is None or other is None else Cell(signed(one - other, digits), one - other)
+
+
+def rank_table(scores: Scores, results: Results) -> Table:
+    """Mean ranks of models in scores without gaps: among all, and among the paper's beside its own."""
+    paper = published_scores(scores.datasets, scores.models)
+    shared = paper.complete()
+    ours = mean_ranks(scores)
+    ours_shared = mean_ranks(scores.part(shared.datasets, shared.models))
+    theirs = mean_ranks(shared)
+    rows = [
+        (
+            Cell(label(model)),
+            number(ours[model], 2),
+            Cell(f"{ours_shared[model]:.2f}", ours_shared[model], theirs[model], digits=2)
+            if model in theirs
+            else Cell(NONE),
+        )
+        for model in sorted(scores.models, key=ours.__getitem__)
+    ]
+    notes = (
+        f"Over {', '.join(scores.datasets)}; 1 is best, ties share the mean of their ranks. The last column "
+        f"ranks the models of the paper among themselves on {len(shared.datasets)} data sets, beside the "
+        "ranks that follow from the paper's accuracies on the same ones.",
+    )
+    return Table(
+        f"ranks-{results.slug}",
+        f"Mean ranks, {results.title}",
+        ("model", "mean rank", "among the paper's models"),
+        tuple(rows),
+        notes=notes,
+    )
+
+
+def probability_table(posteriors: Sequence[Posterior], results: Results) -> Table:
+    """Probabilities of the signed-rank test, beside the paper's."""
+    rows = []
+    for posterior in posteriors:
+        theirs = published_probabilities(posterior.left, posterior.right) or (None, None, None)
+        pairs = list(zip(posterior.probabilities, theirs, strict=True))
+        rows.append(
+            (
+                Cell(label(posterior.right)),
+                Cell(label(posterior.left)),
+                count(posterior.n_datasets),
+                *(Cell(f"{ours:.2f}", ours, paper, digits=2) for ours, paper in reversed(pairs)),
+            )
+        )
+    header = ("model", "against", "data sets", "better", "equivalent", "worse")
+    caption = f"Bayesian signed-rank test, {results.title}"
+    notes = (
+        "Probabilities that the model is better, equivalent (accuracies differ by at most 0.001) or worse, "
+        "over the data sets that both have. The paper's are those of its sixteen data sets.",
+    )
+    return Table(f"signed-rank-{results.slug}", caption, header, tuple(rows), notes=notes)
