@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from seq2tens.cli._options import grouped
 from seq2tens.cli.reproduce.imputation import imputation
 from seq2tens.cli.reproduce.mortality import mortality
 from seq2tens.cli.reproduce.tsc import tsc
@@ -19,4 +20,4 @@ def root() -> None:
 
 
 for experiment in (mortality, imputation, tsc):
-    reproduce.command()(experiment)
+    reproduce.command()(grouped(experiment))

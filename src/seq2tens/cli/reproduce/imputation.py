@@ -2,70 +2,61 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from seq2tens.cli._options import option
 from seq2tens.cli._shell import refusing
 from seq2tens.cli.reproduce import _runs
-from seq2tens.cli.reproduce._runs import OPTIONS, DryRun, Out, Progress, Ray, Scratch, Threads, Workers
+from seq2tens.cli.reproduce._runs import OPTIONS, Machines, Models, Out, RunOptions
+
+if TYPE_CHECKING:  # importing them takes seconds
+    from collections.abc import Callable
+
+    from seq2tens.experiments import Summary
 
 NAMES = OPTIONS | {"datasets": "--dataset", "dataset": "--dataset", "epochs": "--epochs", "limit": "--limit"}
 Datasets = Annotated[
     list[str] | None,
-    typer.Option(
-        "--dataset", metavar="A,B,…", help="hmnist, sprites or physionet; repeatable. [default: all]"
-    ),
+    option("A,B,…", "hmnist, sprites or physionet; repeatable. [default: all]", "--dataset"),
 ]
-Models = Annotated[
-    list[str] | None,
-    typer.Option("--models", metavar="A,B,…", help="Which models, see above; repeatable. [default: all]"),
-]
-Seeds = Annotated[
-    int, typer.Option("--seeds", metavar="N", help="Runs of each model that is trained: seeds 0 to N - 1.")
-]
+Seeds = Annotated[int, option("N", "Runs of each model that is trained: seeds 0 to N - 1.")]
 Epochs = Annotated[
     int | None,
-    typer.Option(
-        "--epochs",
-        metavar="N",
-        help="At most so many; fewer than in the paper make other cells, told as cut short. "
+    option(
+        "N",
+        "At most so many; fewer than in the paper make other cells, told as cut short. "
         "[default: the paper's]",
     ),
 ]
 Limit = Annotated[
     int | None,
-    typer.Option(
-        "--limit",
-        metavar="N",
-        help="Train on the first N sequences only, which makes other cells, told as cut short.",
-    ),
+    option("N", "Train on the first N sequences only, which makes other cells, told as cut short."),
 ]
 Data = Annotated[
-    Path | None,
-    typer.Option(
-        "--data",
-        metavar="DIR",
-        help="Folder with mnist/, sprites/ and physionet2012/. [default: SEQ2TENS_DATA]",
-    ),
+    Path | None, option("DIR", "Folder with mnist/, sprites/ and physionet2012/. [default: SEQ2TENS_DATA]")
 ]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Which cells."""
+
+    datasets: Datasets = None
+    models: Models = None
+    seeds: Seeds = 5
+    epochs: Epochs = None
+    limit: Limit = None
 
 
 def imputation(
-    datasets: Datasets = None,
-    models: Models = None,
-    seeds: Seeds = 5,
-    epochs: Epochs = None,
-    limit: Limit = None,
-    workers: Workers = None,
-    threads: Threads = None,
-    ray: Ray = None,
+    *,
+    grid: Grid,
+    machines: Machines,
     out: Out = Path("results/imputation.csv"),
     data: Data = None,
-    scratch: Scratch = None,
-    progress: Progress = "auto",
-    dry_run: DryRun = False,
+    options: RunOptions,
 ) -> None:
     """Run the paper's imputation experiment.
 
@@ -93,18 +84,22 @@ def imputation(
       seq2tens reproduce imputation --dataset sprites --epochs 2 --limit 500 --seeds 1
       seq2tens reproduce imputation --ray 10.0.0.5:6379 --threads 4
     """
-    from seq2tens.data import ReadError
     from seq2tens.experiments.imputation import EXPERIMENT, cells, check_present
 
     with refusing(**NAMES):
-        wanted = cells(_runs.names(datasets), _runs.names(models), seeds=seeds, epochs=epochs, limit=limit)
-    if dry_run:
+        wanted = cells(
+            _runs.names(grid.datasets),
+            _runs.names(grid.models),
+            seeds=grid.seeds,
+            epochs=grid.epochs,
+            limit=grid.limit,
+        )
+    if options.dry_run:
         _runs.list_cells(wanted, out, EXPERIMENT)
         return
-    _runs.check_places(out, scratch)
-    run = _runs.runner(ray, workers, threads)
-    keep = str(out.parent.resolve())
-    with _runs.resumable(out), refusing(OSError, ImportError, ReadError, **NAMES):
+
+    def work(run: Callable[..., Summary]) -> Summary:
         check_present(list(dict.fromkeys(cell.dataset for cell in wanted)), data)
-        summary = run(wanted, out, data=data, scratch=scratch, progress=progress, keep=keep)
-    _runs.tell(summary, out)
+        return run(wanted, out, data=data, keep=str(out.parent.resolve()))
+
+    _runs.execute(work, out, machines, options, NAMES)

@@ -3,77 +3,85 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seq2tens.cli._options import flag, option
 from seq2tens.cli._shell import note, refusing
 from seq2tens.cli.reproduce import _runs
-from seq2tens.cli.reproduce._runs import OPTIONS, DryRun, Out, Progress, Ray, Scratch, Threads, Workers
+from seq2tens.cli.reproduce._runs import OPTIONS, Machines, Models, Out, RunOptions
 
 if TYPE_CHECKING:  # importing it takes seconds
     from seq2tens.experiments import Summary
+    from seq2tens.experiments.mortality import MortalityCell
 
 NAMES = OPTIONS | {"trials": "--trials", "epochs": "--epochs", "journal": "--journal"}
-Models = Annotated[
-    list[str] | None,
-    typer.Option("--models", metavar="A,B,…", help="Which models, see above; repeatable. [default: all]"),
-]
-Seeds = Annotated[
-    int, typer.Option("--seeds", metavar="N", help="Final runs of each model: seeds 0 to N - 1.")
-]
+Seeds = Annotated[int, option("N", "Final runs of each model: seeds 0 to N - 1.")]
 BestPublished = Annotated[
     bool,
-    typer.Option(
+    flag(
         "--best-published",
-        help="No search: take the settings that the paper found, for the baselines those of the library.",
+        "No search: take the settings that the paper found, for the baselines those of the library.",
     ),
 ]
-Trials = Annotated[int, typer.Option("--trials", metavar="N", help="Settings tried for each model.")]
-Epochs = Annotated[
-    int,
-    typer.Option(
-        "--epochs", metavar="N", help="At most so many. Fewer than 200 make other cells, told as cut short."
-    ),
-]
+Trials = Annotated[int, option("N", "Settings tried for each model.")]
+Epochs = Annotated[int, option("N", "At most so many. Fewer than 200 make other cells, told as cut short.")]
 Journal = Annotated[
-    Path | None,
-    typer.Option(
-        "--journal",
-        metavar="FILE",
-        help="The search, as an Optuna journal. [default: the table's name with .journal]",
-    ),
+    Path | None, option("FILE", "The search, as an Optuna journal. [default: the table's name with .journal]")
 ]
 Data = Annotated[
-    Path | None,
-    typer.Option(
-        "--data", metavar="DIR", help="Folder with the stays in physionet2012/. [default: SEQ2TENS_DATA]"
-    ),
+    Path | None, option("DIR", "Folder with the stays in physionet2012/. [default: SEQ2TENS_DATA]")
 ]
-SkipBad = Annotated[
-    bool, typer.Option("--skip-bad", help="Leave out stays that cannot be read, and name them on stderr.")
-]
+SkipBad = Annotated[bool, flag("--skip-bad", "Leave out stays that cannot be read, and name them on stderr.")]
 
 
-def mortality(
-    models: Models = None,
-    seeds: Seeds = 5,
-    best_published: BestPublished = False,
-    trials: Trials = 20,
-    epochs: Epochs = 200,
-    workers: Workers = None,
-    threads: Threads = None,
-    ray: Ray = None,
-    out: Out = Path("results/mortality.csv"),
-    journal: Journal = None,
-    data: Data = None,
-    skip_bad: SkipBad = False,
-    scratch: Scratch = None,
-    progress: Progress = "auto",
-    dry_run: DryRun = False,
-) -> None:
+@dataclass(frozen=True)
+class Plan:
+    """Which cells."""
+
+    models: Models = None
+    seeds: Seeds = 5
+    best_published: BestPublished = False
+    trials: Trials = 20
+    epochs: Epochs = 200
+
+    def chosen_models(self) -> list[str]:
+        """The models, and all numbers checked, before anything is read."""
+        from seq2tens import _checks as check
+        from seq2tens.experiments.mortality import choose_models
+
+        with refusing(**NAMES):
+            for name in ("seeds", "trials", "epochs"):
+                check.positive_int(name, getattr(self, name))
+            return choose_models(_runs.names(self.models))
+
+    def finals(self, settings: dict[str, str]) -> list[MortalityCell]:
+        """The final runs with the settings of each model."""
+        from seq2tens.experiments.mortality import finals
+
+        return finals(settings, seeds=self.seeds, epochs=self.epochs)
+
+
+@dataclass(frozen=True)
+class Files:
+    """What is read and written."""
+
+    out: Out = Path("results/mortality.csv")
+    journal: Journal = None
+    data: Data = None
+    skip_bad: SkipBad = False
+
+    @property
+    def search(self) -> Path:
+        """The journal."""
+        return self.journal or Path(f"{str(self.out).removesuffix('.csv')}.journal")
+
+
+def mortality(plan: Plan, machines: Machines, files: Files, options: RunOptions) -> None:
     """Run the paper's mortality experiment: who of 12,000 patients of intensive care died in hospital.
 
     For each model settings are drawn at random and trained once each; those with the largest sum of z-scores
@@ -99,66 +107,42 @@ def mortality(
       seq2tens reproduce mortality --models fcn --workers 4 --dry-run
       seq2tens reproduce mortality --ray 10.0.0.5:6379 --threads 4
     """
-    place = Path(f"{str(out).removesuffix('.csv')}.journal") if journal is None else journal
-    with refusing(**NAMES):
-        plan = _plan(_runs.names(models), seeds, trials, epochs, None if best_published else place)
-    if dry_run:
-        _list(plan, out)
+    models = plan.chosen_models()
+    if options.dry_run:
+        _list(plan, models, files)
         return
-    _runs.check_places(out, scratch)
-    more = {"data": data, "scratch": scratch, "progress": progress, "skip_bad": skip_bad}
-    run = partial(_runs.runner(ray, workers, threads), **more)
-    with _runs.resumable(out), refusing(OSError, ImportError, **NAMES):
-        _check_stays(data, skip_bad)
-        summary = _run(plan, out, run)
-    _runs.tell(summary, out)
+
+    def work(run: Callable[..., Summary]) -> Summary:
+        _check_stays(files.data, files.skip_bad)
+        return _run(plan, models, files, partial(run, data=files.data, skip_bad=files.skip_bad))
+
+    _runs.execute(work, files.out, machines, options, NAMES)
 
 
-class _Plan(NamedTuple):
-    """What was asked for; without a journal there is no search."""
-
-    models: list[str]
-    seeds: int
-    trials: int
-    epochs: int
-    journal: Path | None
-
-
-def _plan(models: list[str] | None, seeds: int, trials: int, epochs: int, journal: Path | None) -> _Plan:
-    """Checked, before anything is read."""
-    from seq2tens import _checks as check
-    from seq2tens.experiments.mortality import choose_models
-
-    for name, number in (("seeds", seeds), ("trials", trials), ("epochs", epochs)):
-        check.positive_int(name, number)
-    return _Plan(choose_models(models), seeds, trials, epochs, journal)
-
-
-def _list(plan: _Plan, out: Path) -> None:
+def _list(plan: Plan, models: list[str], files: Files) -> None:
     """The final runs, or those of a search; no file is made."""
-    from seq2tens.experiments.mortality import EXPERIMENT, finals, named_settings, trials
+    from seq2tens.experiments.mortality import EXPERIMENT, named_settings, trials
 
-    if plan.journal is None:
-        cells = finals(named_settings(plan.models), seeds=plan.seeds, epochs=plan.epochs)
-    else:
-        with refusing(OSError, ImportError, **NAMES):
-            journal = plan.journal if plan.journal.exists() else None
-            cells = trials(plan.models, journal, n_trials=plan.trials, epochs=plan.epochs)
-    _runs.list_cells(cells, out, EXPERIMENT)
-    if plan.journal is not None:
-        typer.echo(f"Each search is followed by {plan.seeds} final runs with the settings that it found.")
+    if plan.best_published:
+        _runs.list_cells(plan.finals(named_settings(models)), files.out, EXPERIMENT)
+        return
+    with refusing(OSError, ImportError, **NAMES):
+        journal = files.search if files.search.exists() else None
+        cells = trials(models, journal, n_trials=plan.trials, epochs=plan.epochs)
+    _runs.list_cells(cells, files.out, EXPERIMENT)
+    typer.echo(f"Each search is followed by {plan.seeds} final runs with the settings that it found.")
 
 
-def _run(plan: _Plan, out: Path, run: Callable[..., Summary]) -> Summary:
+def _run(plan: Plan, models: list[str], files: Files, run: Callable[..., Summary]) -> Summary:
     """The search if there is one, then the final runs."""
-    from seq2tens.experiments.mortality import finals, named_settings, search
+    from seq2tens.experiments.mortality import named_settings, search
 
-    if plan.journal is None:
-        return run(finals(named_settings(plan.models), seeds=plan.seeds, epochs=plan.epochs), out)
-    found = search(plan.models, out, plan.journal, run, n_trials=plan.trials, epochs=plan.epochs)
-    for name in plan.models:
-        _tell_choice(name, found.settings.get(name))
-    return found.summary + run(finals(found.settings, seeds=plan.seeds, epochs=plan.epochs), out)
+    if plan.best_published:
+        return run(plan.finals(named_settings(models)), files.out)
+    best = search(models, files.out, files.search, run, n_trials=plan.trials, epochs=plan.epochs)
+    for name in models:
+        _note_choice(name, best.settings.get(name))
+    return best.summary + run(plan.finals(best.settings), files.out)
 
 
 def _check_stays(data: Path | None, skip_bad: bool) -> None:
@@ -173,6 +157,6 @@ def _check_stays(data: Path | None, skip_bad: bool) -> None:
         note(f"left out: {len(stays.left_out)} stays without a time series")
 
 
-def _tell_choice(model: str, settings: str | None) -> None:
+def _note_choice(model: str, settings: str | None) -> None:
     unfinished = "its search is not finished, so there are no final runs yet; the same command goes on"
     note(f"{model}: {unfinished if settings is None else f'the best settings are {settings}'}")

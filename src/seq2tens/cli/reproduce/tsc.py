@@ -2,65 +2,60 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from seq2tens.cli._options import option
 from seq2tens.cli._shell import note, refusing
 from seq2tens.cli.reproduce import _runs
-from seq2tens.cli.reproduce._runs import OPTIONS, DryRun, Out, Progress, Ray, Scratch, Threads, Workers
+from seq2tens.cli.reproduce._runs import OPTIONS, Machines, Out, RunOptions
 
 if TYPE_CHECKING:  # importing them takes seconds
     from seq2tens.experiments import Cell
 
 Datasets = Annotated[
     list[str] | None,
-    typer.Option(
-        "--datasets",
-        metavar="A,B,…",
-        help="Which data sets; repeatable. [default: those of the paper that are found]",
-    ),
+    option("A,B,…", "Which data sets; repeatable. [default: those of the paper that are found]"),
 ]
 Models = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--models",
-        metavar="A,B,…",
-        help="Which models, see above; repeatable. [default: all that can be run]",
-    ),
+    list[str] | None, option("A,B,…", "Which models, see above; repeatable. [default: all that can be run]")
 ]
-Seeds = Annotated[
-    int,
-    typer.Option("--seeds", metavar="N", help="Runs of each model that has randomness: seeds 0 to N - 1."),
-]
-Recipe = Annotated[
-    str,
-    typer.Option(
-        "--recipe", metavar="paper|fast", help="How networks are trained: as in the paper, or short."
-    ),
-]
+Seeds = Annotated[int, option("N", "Runs of each model that has randomness: seeds 0 to N - 1.")]
+Recipe = Annotated[str, option("paper|fast", "How networks are trained: as in the paper, or short.")]
 Data = Annotated[
-    Path | None,
-    typer.Option(
-        "--data", metavar="DIR", help="Folder with the data sets as tsc/NAME.npz. [default: SEQ2TENS_DATA]"
-    ),
+    Path | None, option("DIR", "Folder with the data sets as tsc/NAME.npz. [default: SEQ2TENS_DATA]")
 ]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Which cells."""
+
+    datasets: Datasets = None
+    models: Models = None
+    seeds: Seeds = 5
+    recipe: Recipe = "fast"
+
+    def cells(self, data: Path | None) -> list[Cell]:
+        """Those that can be run; what is left out is told."""
+        from seq2tens.experiments import tsc
+
+        with refusing(**OPTIONS):
+            datasets = tsc.choose_datasets(_runs.names(self.datasets), data)
+            models = tsc.choose_models(_runs.names(self.models))
+            for reason in (*datasets.left_out, *models.left_out):
+                note(reason)
+            return tsc.grid("tsc", datasets.names, models.names, seeds=self.seeds, recipe=self.recipe)
 
 
 def tsc(
-    datasets: Datasets = None,
-    models: Models = None,
-    seeds: Seeds = 5,
-    recipe: Recipe = "fast",
-    workers: Workers = None,
-    threads: Threads = None,
-    ray: Ray = None,
+    *,
+    grid: Grid,
+    machines: Machines,
     out: Out = Path("results/tsc.csv"),
     data: Data = None,
-    scratch: Scratch = None,
-    progress: Progress = "auto",
-    dry_run: DryRun = False,
+    options: RunOptions,
 ) -> None:
     """Run the paper's classification experiment.
 
@@ -88,26 +83,8 @@ def tsc(
     """
     from seq2tens.experiments.tsc import EXPERIMENT
 
-    cells = _cells(datasets, models, seeds, recipe, data)
-    if dry_run:
+    cells = grid.cells(data)
+    if options.dry_run:
         _runs.list_cells(cells, out, EXPERIMENT)
         return
-    _runs.check_places(out, scratch)
-    run = _runs.runner(ray, workers, threads)
-    with _runs.resumable(out), refusing(OSError, ImportError, **OPTIONS):
-        summary = run(cells, out, data=data, scratch=scratch, progress=progress)
-    _runs.tell(summary, out)
-
-
-def _cells(
-    datasets: list[str] | None, models: list[str] | None, seeds: int, recipe: str, data: Path | None
-) -> list[Cell]:
-    """The cells that were asked for."""
-    from seq2tens.experiments import grid, tsc
-
-    with refusing(**OPTIONS):
-        chosen = tsc.choose_datasets(_runs.names(datasets), data)
-        able = tsc.choose_models(_runs.names(models))
-        for reason in (*chosen.left_out, *able.left_out):
-            note(reason)
-        return grid("tsc", chosen.names, able.names, seeds=seeds, recipe=recipe)
+    _runs.execute(lambda run: run(cells, out, data=data), out, machines, options, OPTIONS)
