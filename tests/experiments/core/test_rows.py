@@ -10,7 +10,7 @@ import pytest
 
 from seq2tens._checks import ArgumentError
 from seq2tens.experiments import Row, append, read
-from seq2tens.experiments.tsc.table import COLUMNS, finished
+from seq2tens.experiments.tsc.table import TABLE
 
 ROW = Row(
     key="5c8424f7a33c",
@@ -35,7 +35,7 @@ ROW = Row(
 
 def test_columns():
     """The report and the tables on file depend on them."""
-    assert ",".join(COLUMNS) == (
+    assert ",".join(TABLE.columns) == (
         "key,dataset,model,seed,recipe,accuracy,epochs,parameters,fit_seconds,predict_seconds,peak_mib,threads,"
         "n_train,n_test,versions,commit,finished"
     )
@@ -44,10 +44,10 @@ def test_columns():
 def test_what_is_added_is_read_again(tmp_path):
     path = tmp_path / "results" / "tsc.csv"
     rows = [ROW, replace(ROW, key="other", epochs=None, parameters=None, commit="", versions='a, "b"')]
-    assert finished(path) == set()
+    assert TABLE.finished(path) == set()
     assert [append(path, row) for row in rows] == [True, True]
     assert read(path) == rows
-    assert finished(path) == {"5c8424f7a33c", "other"}
+    assert TABLE.finished(path) == {"5c8424f7a33c", "other"}
 
 
 def test_a_cell_is_added_once(tmp_path):
@@ -99,10 +99,10 @@ def test_several_processes_add_to_one_table(tmp_path):
     append(path, ROW)
     processes = [subprocess.Popen([sys.executable, "-c", ADD, path, name]) for name in "ab"]
     assert [process.wait() for process in processes] == [0, 0]
-    assert len(finished(path)) == 41
+    assert len(TABLE.finished(path)) == 41
 
 
-HEADER = ",".join(COLUMNS)
+HEADER = ",".join(TABLE.columns)
 LINE = "k,LIBRAS,dtw,0,-,0.5,,,1.0,1.0,100.0,1,180,180,v,c,t"
 
 

@@ -21,7 +21,7 @@ from seq2tens.data import load_dataset
 from seq2tens.experiments import MODELS, Cell, append, read, run
 from seq2tens.experiments.core import provenance
 from seq2tens.experiments.core.processes import Outcome, Processes
-from seq2tens.experiments.core.progress import Bar, Lines, Progress, make_progress
+from seq2tens.experiments.core.progress import Progress
 from seq2tens.experiments.core.runner import cores, prepare, record
 
 
@@ -225,7 +225,7 @@ def test_threads_are_shared_by_workers(tmp_path):
 @pytest.mark.parametrize("style", ["lines", "bar"])
 def test_progress(style):
     text = io.StringIO()
-    with make_progress(style, 3, Console(file=text, width=200)) as display:
+    with Progress(style, 3, Console(file=text, width=200)) as display:
         display.show(Outcome(random_cell("LIBRAS"), ROW))
         display.show(Outcome(random_cell("ECG"), reason="ended by SIGKILL"))
         display.show(Outcome(random_cell("Wafer")))
@@ -237,13 +237,23 @@ def test_progress(style):
 
 @pytest.mark.parametrize("style", ["auto", True])
 def test_a_terminal_gets_a_bar_and_a_pipe_lines(style):
-    assert isinstance(make_progress(style, 3, Console(force_terminal=True)), Bar)
-    assert type(make_progress(style, 3, Console(force_terminal=False))) is Lines
+    assert shown(style, force_terminal=True).count("LIBRAS random-ls2t") == 1
+    assert "━" in shown(style, force_terminal=True)
+    assert "━" not in shown(style, force_terminal=False)
+    assert shown(style, force_terminal=False).count("LIBRAS random-ls2t") == 1
 
 
 @pytest.mark.parametrize("style", ["silent", False])
 def test_nothing_is_shown_if_so_asked(style):
-    assert type(make_progress(style, 3, Console(force_terminal=True))) is Progress
+    assert shown(style, force_terminal=True) == ""
+
+
+def shown(style, force_terminal):
+    """What is written about one cell."""
+    text = io.StringIO()
+    with Progress(style, 3, Console(file=text, width=200, force_terminal=force_terminal)) as display:
+        display.show(Outcome(random_cell("LIBRAS"), ROW))
+    return text.getvalue()
 
 
 def git(folder, *arguments):

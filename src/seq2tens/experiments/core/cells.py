@@ -40,6 +40,13 @@ class AnyCell:
         """The cell as JSON data."""
         return asdict(self)
 
+    @property
+    def columns(self) -> dict[str, Any]:
+        """What a row of its table begins with: the key, and all fields but the name of the experiment."""
+        values = asdict(self)
+        del values["experiment"]
+        return {"key": self.key, **values}
+
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """The cell that `to_dict` wrote; a key that it does not know is an error."""

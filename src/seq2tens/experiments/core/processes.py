@@ -89,6 +89,11 @@ class Outcome:
     row: AnyRow | None = None
     reason: str | None = None
 
+    def __str__(self) -> str:
+        if self.row is not None:
+            return self.row.summary
+        return "left to another run" if self.reason is None else f"failed, {self.reason}"
+
 
 class Processes:
     """The processes that are running, one for each thread that calls `run`."""

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import astuple, fields
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from filelock import FileLock
 
@@ -20,37 +20,40 @@ from seq2tens._checks import ArgumentError, require
 from seq2tens.training.checkpoint import write_atomically
 
 
-class AnyRow(Protocol):
-    """A finished cell of some experiment, a dataclass whose fields are the columns of its table."""
+class AnyRow:
+    """A finished cell of some experiment: a dataclass whose fields are the columns of its table.
+
+    All tables have the columns below: the key of the cell, the memory of the process at its height, libraries
+    included, its threads, the versions of what was installed, the commit of the source tree, with `"+"` where
+    it was changed, empty outside of one, and when it was finished, as in ISO 8601.
+    """
+
+    key: str
+    peak_mib: float
+    threads: int
+    versions: str
+    commit: str
+    finished: str
+    # Columns with numbers in [0, 1], and columns with seconds and the like.
+    SHARES: ClassVar[tuple[str, ...]] = ()
+    AMOUNTS: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        for name in self.SHARES:
+            value = getattr(self, name)
+            require(value is None or 0 <= value <= 1, f"`{name}` must lie in [0, 1] or be empty, got {value}")
+        for name in (*self.AMOUNTS, "peak_mib"):
+            value = getattr(self, name)
+            require(0 <= value < float("inf"), f"`{name}` must be finite and at least 0, got {value}")
 
     @property
-    def key(self) -> str:
-        """That of the cell."""
-        ...
-
-    @property
-    def commit(self) -> str:
-        """Of the source tree, with `"+"` where it was changed, and empty outside of one."""
-        ...
-
-    @property
-    def versions(self) -> str:
-        """Of what was installed."""
-        ...
-
-    @property
-    def finished(self) -> str:
-        """When, as in ISO 8601."""
-        ...
-
-    @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """How it went, in a few words."""
-        ...
+        raise NotImplementedError
 
 
 R = TypeVar("R", bound=AnyRow)
-_KINDS: dict[str, tuple[Callable[[str], Any], str]] = {
+_COLUMN_TYPES: dict[str, tuple[Callable[[str], Any], str]] = {
     "str": (str, "text"),
     "int": (int, "an integer"),
     "float": (float, "a number"),
@@ -101,13 +104,13 @@ class RowTable(Generic[R]):
         """The keys of all finished cells; none where there is no table yet."""
         return {row.key for row in self.read(path)} if Path(path).exists() else set()
 
-    def _check_header(self, found: list[str], path: str | Path) -> None:
-        unknown = [name for name in found if name not in self.columns]
-        missing = [name for name in self.columns if name not in found]
+    def _check_header(self, header: list[str], path: str | Path) -> None:
+        unknown = [name for name in header if name not in self.columns]
+        missing = [name for name in self.columns if name not in header]
         require(not unknown, f"{path}, line 1: must have known columns only, got also {', '.join(unknown)}")
         require(not missing, f"{path}, line 1: must have all columns, got none for {', '.join(missing)}")
         require(
-            tuple(found) == self.columns,
+            tuple(header) == self.columns,
             f"{path}, line 1: must have the columns in the order {', '.join(self.columns)}",
         )
 
@@ -118,9 +121,9 @@ class RowTable(Generic[R]):
         )
         values: dict[str, Any] = {}
         for field, text in zip(fields(self.row), cells, strict=True):  # type: ignore[arg-type]
-            kind, meaning = _KINDS[str(field.type)]
+            parse, meaning = _COLUMN_TYPES[str(field.type)]
             try:
-                values[field.name] = kind(text)
+                values[field.name] = parse(text)
             except ValueError as error:
                 raise ArgumentError(
                     f"{place}: column `{field.name}` must be {meaning}, got {text!r}"

@@ -14,7 +14,7 @@ from seq2tens._storage import exclusive
 from seq2tens.experiments.core import registry
 from seq2tens.experiments.core.cells import AnyCell
 from seq2tens.experiments.core.processes import Outcome, Processes, Request
-from seq2tens.experiments.core.progress import Style, make_progress
+from seq2tens.experiments.core.progress import Progress, Style
 
 
 @dataclass
@@ -117,7 +117,7 @@ def record(outcome: Outcome, request: Request, results: str | Path) -> Outcome:
 def collect(outcomes: Iterator[Outcome], total: int, progress: Style) -> Summary:
     """Tell of cells as they come to their end."""
     summary = Summary()
-    with make_progress(progress, total) as display:
+    with Progress(progress, total) as display:
         for outcome in outcomes:
             if outcome.row is not None:
                 summary.done.append(outcome.cell)

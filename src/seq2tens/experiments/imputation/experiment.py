@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +12,6 @@ import torch
 from seq2tens import _checks as check
 from seq2tens.experiments.core import provenance
 from seq2tens.experiments.core.registry import Experiment
-from seq2tens.experiments.imputation import downstream
 from seq2tens.experiments.imputation.data import Parts, blocks, channel_means, load
 from seq2tens.experiments.imputation.files import (
     CellFiles,
@@ -25,7 +22,7 @@ from seq2tens.experiments.imputation.files import (
 )
 from seq2tens.experiments.imputation.models import MODELS, SETTINGS, network
 from seq2tens.experiments.imputation.pictures import picture
-from seq2tens.experiments.imputation.scores import Fill, Tally, by_forward, by_mean, by_network
+from seq2tens.experiments.imputation.scores import Fill, Tally, auroc, by_forward, by_mean, by_network
 from seq2tens.experiments.imputation.table import TABLE, ImputationCell, ImputationRow, is_trained
 from seq2tens.models.gpvae import GPVAE
 from seq2tens.training import CSVLog, Result, Source, Subset, fit
@@ -71,9 +68,10 @@ def cells(
         limit: train on so many sequences only, the first ones.
     """
     datasets, models = list(datasets or SETTINGS), list(models or MODELS)
-    for name, given, known in (("datasets", datasets, SETTINGS), ("models", models, MODELS)):
-        for one in given:
-            check.choice(name, one, tuple(known))
+    for name in datasets:
+        check.choice("datasets", name, tuple(SETTINGS))
+    for name in models:
+        check.choice("models", name, tuple(MODELS))
     for name, number in (("seeds", seeds), ("epochs", epochs), ("limit", limit)):
         if number is not None:
             check.positive_int(name, number)
@@ -120,34 +118,20 @@ def measure(
         keep: folder for the curve and the pictures of the cell; with None there are none.
     """
     commit = provenance.commit()  # of the code that is running, not of what it may be in some hours
-    begin = time.perf_counter()
-    parts = load(cell.dataset, data)
-    prepare_seconds = time.perf_counter() - begin
+    prepare_seconds, parts = provenance.timed(lambda: load(cell.dataset, data))
     trained = _train(cell, parts, checkpoint)
-    begin = time.perf_counter()
-    tally = _impute(trained, parts)
-    found: dict[str, Any] = tally.scores() | {"auroc": _auroc(tally, parts)}
-    predict_seconds = time.perf_counter() - begin
+    predict_seconds, (tally, scores) = provenance.timed(lambda: _score(trained, parts))
     if keep is not None:
         _keep(cell_files(Path(keep), cell.key), cell, trained, parts, tally)
     return ImputationRow(
-        key=cell.key,
-        dataset=cell.dataset,
-        model=cell.model,
-        seed=cell.seed,
-        epoch_limit=cell.epoch_limit,
-        limit=cell.limit,
-        **found,
+        **cell.columns,
+        **scores,
         **_training(trained, parts),
         prepare_seconds=round(prepare_seconds, 3),
         predict_seconds=round(predict_seconds, 3),
-        peak_mib=round(provenance.peak_bytes() / 2**20, 1),
-        threads=threads,
         n_train=min(cell.limit or len(parts.train), len(parts.train)),
         n_test=len(parts.test),
-        versions=provenance.versions(),
-        commit=commit,
-        finished=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        **provenance.columns(threads, commit),
     )
 
 
@@ -181,7 +165,8 @@ def _first(source: Source, n: int) -> Source:
     return Subset(source, torch.arange(n)) if 0 < n < len(source) else source
 
 
-def _impute(trained: Trained, parts: Parts) -> Tally:
+def _score(trained: Trained, parts: Parts) -> tuple[Tally, dict[str, Any]]:
+    """Impute the test part; what was counted, and columns of the row."""
     source = IncompleteSource(parts.test, scored=True)
     # Published scores round the probabilities of networks, but not the means of pixels.
     binary = parts.binary and trained.network is not None
@@ -189,13 +174,8 @@ def _impute(trained: Trained, parts: Parts) -> Tally:
     for rows in blocks(len(source)):
         batch = source.batch(torch.from_numpy(rows))
         tally.add(batch, trained.fill(batch))
-    return tally
-
-
-def _auroc(tally: Tally, parts: Parts) -> float | None:
-    if parts.labels is None:
-        return None
-    return round(downstream.auroc(tally.sequences(), parts.labels), 6)
+    area = None if parts.labels is None else auroc(tally.sequences(), parts.labels)
+    return tally, {**tally.scores(), "auroc": _rounded(area)}
 
 
 def _training(trained: Trained, parts: Parts) -> dict[str, Any]:
@@ -209,7 +189,7 @@ def _training(trained: Trained, parts: Parts) -> dict[str, Any]:
         "validation_nll": _rounded(last.get("validation_nll")),
         "validation_mse": _rounded(last.get(_validation_error(parts))),
         "epochs": trained.result.epochs,
-        "parameters": sum(p.numel() for p in trained.network.parameters() if p.requires_grad),
+        "parameters": provenance.parameters(trained.network),
         "fit_seconds": round(sum(seconds), 3),
         "epoch_seconds": round(statistics.median(seconds), 3),
     }

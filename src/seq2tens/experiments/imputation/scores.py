@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from seq2tens.data import forward_imputation
@@ -20,6 +20,8 @@ DRAWS = 20
 # Levels, or classes of predicted probabilities, of a calibration curve.
 LEVELS = 20
 COVERAGE = 0.9
+# Of a logistic regression: the largest entry of the gradient, and iterations.
+TOLERANCE, MOST_ITERATIONS = 1e-5, 3000
 
 Entries = Float[Tensor, "rows time channels"]
 
@@ -177,3 +179,21 @@ class Tally:
 def complete(batch: IncompleteBatch, filled: Filled) -> Entries:
     """Observed values, and expected ones where nothing was observed."""
     return torch.where(batch.observed, batch.values, filled.expected)
+
+
+def auroc(features: Float[np.ndarray, "n features"], labels: Shaped[np.ndarray, " n"]) -> float:
+    """What imputed sequences are good for: the area under the ROC curve of a logistic regression on them, the
+    mean of one class against the rest.
+
+    The first half of the rows is fitted to, the second one is scored.
+    """
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import roc_auc_score
+
+    half = len(labels) // 2
+    classifier = LogisticRegression(tol=TOLERANCE, max_iter=MOST_ITERATIONS)
+    classifier.fit(features[:half].astype(np.float32, copy=False), labels[:half])
+    chances = classifier.predict_proba(features[half:].astype(np.float32, copy=False))
+    if chances.shape[1] == 2:
+        return float(roc_auc_score(labels[half:], chances[:, 1]))
+    return float(roc_auc_score(labels[half:], chances, multi_class="ovr", labels=classifier.classes_))

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 
 from seq2tens import _checks as check
 from seq2tens.experiments.core.cells import AnyCell
-from seq2tens.experiments.core.rows import RowTable
+from seq2tens.experiments.core.rows import AnyRow, RowTable
 from seq2tens.experiments.imputation.models import MODELS, SETTINGS
-
-SHARES = ("auroc", "coverage")
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ def is_trained(model: str) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImputationRow:
+class ImputationRow(AnyRow):
     """A finished cell.
 
     Scores are those of the test part. `nll` and `mse` are means over the hidden entries: the negative
@@ -96,26 +94,19 @@ class ImputationRow:
     commit: str
     finished: str
 
-    def __post_init__(self) -> None:
-        for name in SHARES:
-            value = getattr(self, name)
-            check.require(
-                value is None or 0 <= value <= 1, f"`{name}` must lie in [0, 1] or be empty, got {value}"
-            )
-        for name in ("prepare_seconds", "fit_seconds", "predict_seconds", "peak_mib"):
-            value = getattr(self, name)
-            check.require(0 <= value < float("inf"), f"`{name}` must be finite and at least 0, got {value}")
+    SHARES = ("auroc", "coverage")
+    AMOUNTS = ("prepare_seconds", "fit_seconds", "predict_seconds")
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """How it went, in a few words."""
-        found = [
+        scores = [
             f"{name.upper()} {value:.4f}"
             for name in ("nll", "mse", "auroc")
             if (value := getattr(self, name)) is not None
         ]
         trained = [] if self.epochs is None else [f"{self.epochs} epochs", f"{self.fit_seconds:.0f} s"]
-        return ", ".join(found + trained)
+        return ", ".join(scores + trained)
 
 
 TABLE = RowTable(ImputationRow)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -88,45 +86,40 @@ def measure(
         skip_bad: leave out stays that cannot be read.
     """
     commit = provenance.commit()  # of the code that is running, not of what it may be in some hours
-    begin = time.perf_counter()
-    stays = physionet2012.load(data, skip_bad=skip_bad)
-    inputs: Inputs = Complete(stays) if MODELS[cell.model].complete else AsMeasured(stays)
-    parts = {name: inputs.source(getattr(stays, name)) for name in ("train", "validation")}
-    prepare_seconds = time.perf_counter() - begin
-    network, result = train(cell, inputs, parts["train"], parts["validation"], checkpoint)
+    prepare_seconds, (stays, inputs) = provenance.timed(lambda: _prepare(cell, data, skip_bad))
+    network, result = train(
+        cell, inputs, inputs.source(stays.train), inputs.source(stays.validation), checkpoint
+    )
     best = result.best
     assert best is not None
     final = cell.purpose == "final"
     predict_seconds, tested = _test(network, inputs, stays) if final else (None, dict[str, float]())
+    seconds = [row["seconds"] for row in result.history]
     measures: dict[str, Any] = {
         **{f"validation_{name}": round(best[f"validation_{name}"], 6) for name in MEASURES},
         **{f"test_{name}": tested.get(name) for name in MEASURES},
     }
     return MortalityRow(
-        key=cell.key,
-        model=cell.model,
-        settings=cell.settings,
-        seed=cell.seed,
-        purpose=cell.purpose,
-        epoch_limit=cell.epoch_limit,
+        **cell.columns,
         **measures,
         epochs=result.epochs,
         best_epoch=int(best["epoch"]),
         stopped=result.stopped,
-        parameters=sum(p.numel() for p in network.parameters() if p.requires_grad),
+        parameters=provenance.parameters(network),
         prepare_seconds=round(prepare_seconds, 3),
-        fit_seconds=round(sum(row["seconds"] for row in result.history), 3),
-        epoch_seconds=round(statistics.median(row["seconds"] for row in result.history), 3),
+        fit_seconds=round(sum(seconds), 3),
+        epoch_seconds=round(statistics.median(seconds), 3),
         predict_seconds=predict_seconds,
-        peak_mib=round(provenance.peak_bytes() / 2**20, 1),
-        threads=threads,
         n_train=len(stays.train),
         n_validation=len(stays.validation),
         n_test=len(stays.test) if final else None,
-        versions=provenance.versions(),
-        commit=commit,
-        finished=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        **provenance.columns(threads, commit),
     )
+
+
+def _prepare(cell: MortalityCell, data: str | None, skip_bad: bool) -> tuple[Stays, Inputs]:
+    stays = physionet2012.load(data, skip_bad=skip_bad)
+    return stays, Complete(stays) if MODELS[cell.model].complete else AsMeasured(stays)
 
 
 def train(
@@ -167,25 +160,26 @@ def recipe(settings: Settings, epochs: int) -> Recipe:
 
 def _test(network: nn.Module, inputs: Inputs, stays: Stays) -> tuple[float, dict[str, float]]:
     """Seconds and measures of the test stays, which nothing has looked at before."""
-    source, begin = inputs.source(stays.test), time.perf_counter()
-    found = validate(network, inputs.loss, source, METRICS, Fabric(devices=1), 1)
-    seconds = time.perf_counter() - begin
-    return round(seconds, 3), {name: round(found[f"validation_{name}"], 6) for name in MEASURES}
+    source = inputs.source(stays.test)
+    seconds, scores = provenance.timed(
+        lambda: validate(network, inputs.loss, source, METRICS, Fabric(devices=1), 1)
+    )
+    return round(seconds, 3), {name: round(scores[f"validation_{name}"], 6) for name in MEASURES}
 
 
-def _chances(logits: Float[Tensor, "rows 2"]) -> Float[np.ndarray, " rows"]:
+def _probabilities(logits: Float[Tensor, "rows 2"]) -> Float[np.ndarray, " rows"]:
     """Of death."""
     return logits.double().softmax(dim=1)[:, 1].numpy()
 
 
 def auprc(logits: Float[Tensor, "rows 2"], labels: Tensor) -> float:
     """Average precision."""
-    return float(average_precision_score(labels.numpy(), _chances(logits)))
+    return float(average_precision_score(labels.numpy(), _probabilities(logits)))
 
 
 def auroc(logits: Float[Tensor, "rows 2"], labels: Tensor) -> float:
     """Area under the ROC curve."""
-    return float(roc_auc_score(labels.numpy(), _chances(logits)))
+    return float(roc_auc_score(labels.numpy(), _probabilities(logits)))
 
 
 METRICS = {"accuracy": accuracy, "auprc": auprc, "auroc": auroc}

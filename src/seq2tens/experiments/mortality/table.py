@@ -7,7 +7,7 @@ from typing import Literal
 
 from seq2tens import _checks as check
 from seq2tens.experiments.core.cells import AnyCell
-from seq2tens.experiments.core.rows import RowTable
+from seq2tens.experiments.core.rows import AnyRow, RowTable
 from seq2tens.experiments.mortality.models import MODELS
 
 # What a cell is for: a trial of a search never sees the test set.
@@ -45,7 +45,7 @@ class MortalityCell(AnyCell):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MortalityRow:
+class MortalityRow(AnyRow):
     """A finished cell.
 
     Validation measures are those of the epoch whose weights were kept, `best_epoch`; those of the test set
@@ -84,23 +84,19 @@ class MortalityRow:
     commit: str
     finished: str
 
+    SHARES = tuple(f"{part}_{measure}" for part in ("validation", "test") for measure in MEASURES)
+    AMOUNTS = ("prepare_seconds", "fit_seconds", "epoch_seconds")
+
     def __post_init__(self) -> None:
         check.choice("purpose", self.purpose, PURPOSES)
-        for name in (f"{part}_{measure}" for part in ("validation", "test") for measure in MEASURES):
-            value = getattr(self, name)
-            check.require(
-                value is None or 0 <= value <= 1, f"`{name}` must lie in [0, 1] or be empty, got {value}"
-            )
-        for name in ("prepare_seconds", "fit_seconds", "epoch_seconds", "peak_mib"):
-            value = getattr(self, name)
-            check.require(0 <= value < float("inf"), f"`{name}` must be finite and at least 0, got {value}")
+        super().__post_init__()
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """How it went, in a few words."""
         part = "validation" if self.test_auprc is None else "test"
-        found = (f"{name} {getattr(self, f'{part}_{name}'):.4f}" for name in MEASURES)
-        return f"{part} {', '.join(found)}, {self.epochs} epochs, {self.fit_seconds:.0f} s"
+        scores = (f"{name} {getattr(self, f'{part}_{name}'):.4f}" for name in MEASURES)
+        return f"{part} {', '.join(scores)}, {self.epochs} epochs, {self.fit_seconds:.0f} s"
 
 
 TABLE = RowTable(MortalityRow)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from datetime import datetime, timezone
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,28 +17,15 @@ from seq2tens.experiments.tsc.models import MODELS, Model
 from seq2tens.experiments.tsc.table import TABLE, Cell, Row
 from seq2tens.training import Checkpoints
 
+# The small ones first, so that a table soon has something to show.
+DATASETS = (
+    *("Shapes", "DigitShapes", "LIBRAS", "PenDigits", "ECG", "JapaneseVowels", "KickvsPunch", "CMUsubject16"),
+    *("WalkvsRun", "Wafer", "CharacterTrajectories", "AUSLAN", "UWave", "NetFlow", "PEMS", "ArabicDigits"),
+)
 EXPERIMENT = Experiment(
     name="tsc",
     command="seq2tens reproduce tsc",
-    # The small ones first, so that a table soon has something to show.
-    datasets=(
-        "Shapes",
-        "DigitShapes",
-        "LIBRAS",
-        "PenDigits",
-        "ECG",
-        "JapaneseVowels",
-        "KickvsPunch",
-        "CMUsubject16",
-        "WalkvsRun",
-        "Wafer",
-        "CharacterTrajectories",
-        "AUSLAN",
-        "UWave",
-        "NetFlow",
-        "PEMS",
-        "ArabicDigits",
-    ),
+    datasets=DATASETS,
     models=tuple(MODELS),
     cost=(
         "On one core a network takes a minute or two by the recipe `fast` on data sets such as LIBRAS and "
@@ -65,15 +50,15 @@ class Choice(NamedTuple):
 
 def choose_datasets(names: Sequence[str] | None, folder: str | Path | None = None) -> Choice:
     """The data sets of these names, all of them must be there; with None, those of the paper that are."""
-    found = set(available_datasets(folder))
+    available = set(available_datasets(folder))
     if names is None:
-        missing = [name for name in EXPERIMENT.datasets if name not in found]
+        missing = [name for name in DATASETS if name not in available]
         sentence = f"left out, since not found: the data sets {', '.join(missing)}"
-        return Choice([name for name in EXPERIMENT.datasets if name in found], [sentence] if missing else [])
+        return Choice([name for name in DATASETS if name in available], [sentence] if missing else [])
     for name in names:
-        check.choice("datasets", name, EXPERIMENT.datasets)
+        check.choice("datasets", name, DATASETS)
         check.require(
-            name in found,
+            name in available,
             f"`datasets` must be found as tsc/NAME.npz in `data` or the folder that {ENVIRONMENT} names, "
             f"got {name!r}, which is not",
         )
@@ -108,37 +93,23 @@ def measure(cell: Cell, threads: int, *, data: str | None = None, checkpoint: Pa
         _warm_up(model.make(cell.seed, cell.recipe, threads), series, train.labels)
     estimator = model.make(cell.seed, cell.recipe, threads)
     resumed = 0 if checkpoint is None or not model.trained else _resume(estimator, checkpoint)
-    fit_seconds, _ = _timed(lambda: estimator.fit(series, train.labels))
+    fit_seconds, _ = provenance.timed(lambda: estimator.fit(series, train.labels))
     if getattr(estimator, "interrupted_", False):  # what was trained in part is no result
         raise KeyboardInterrupt
-    predict_seconds, predicted = _timed(lambda: estimator.predict(unseen))
+    predict_seconds, predicted = provenance.timed(lambda: estimator.predict(unseen))
     history = getattr(estimator, "history_", [])
     return Row(
-        key=cell.key,
-        dataset=cell.dataset,
-        model=cell.model,
-        seed=cell.seed,
-        recipe=cell.recipe,
+        **cell.columns,
         accuracy=round(float(np.mean(np.asarray(predicted) == test.labels)), 6),
         epochs=len(history) if model.trained else None,
-        parameters=_parameters(estimator) if model.trained else None,
+        parameters=provenance.parameters(estimator.network_) if model.trained else None,
         # with the epochs that were trained before an interruption
         fit_seconds=round(fit_seconds + sum(row["seconds"] for row in history[:resumed]), 3),
         predict_seconds=round(predict_seconds, 3),
-        peak_mib=round(provenance.peak_bytes() / 2**20, 1),
-        threads=threads,
         n_train=len(train),
         n_test=len(test),
-        versions=provenance.versions(),
-        commit=commit,
-        finished=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        **provenance.columns(threads, commit),
     )
-
-
-def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    begin = time.perf_counter()
-    result = work()
-    return time.perf_counter() - begin, result
 
 
 def _collections(train: Labelled, test: Labelled, model: Model) -> tuple[Any, Any]:
@@ -172,8 +143,3 @@ def _resume(estimator: Any, checkpoint: Path) -> int:
     estimator.set_params(checkpoint=checkpoint)
     generations = Checkpoints(checkpoint).generations()
     return int(generations[0].stem.removeprefix("epoch-")) if generations else 0
-
-
-def _parameters(estimator: Any) -> int:
-    """Those that are trained."""
-    return sum(p.numel() for p in estimator.network_.parameters() if p.requires_grad)

@@ -45,135 +45,74 @@ class Model:
     obstacle: str | None = None
 
 
-def _network(home: str, kind: str, sizes: dict[str, Any], seed: int, recipe: str, threads: int) -> Any:
-    """A network; torch was told the number of threads already."""
-    return _find(home, kind)(recipe=recipe, random_state=seed, **sizes)
-
-
-def _threaded(home: str, kind: str, options: dict[str, Any], seed: int, recipe: str, threads: int) -> Any:
-    return _find(home, kind)(random_state=seed, n_jobs=threads, **options)
-
-
-def _baseline(kind: str, seed: int, recipe: str, threads: int) -> Any:
-    """A baseline of ours, with those of the two arguments that it has."""
-    found = _find("seq2tens.experiments.baselines", kind)
-    given = {"random_state": seed, "n_jobs": threads}
-    return found(
-        **{name: value for name, value in given.items() if name in inspect.signature(found).parameters}
-    )
-
-
-def _nearest_neighbour(seed: int, recipe: str, threads: int) -> Any:
-    kind = _find("aeon.classification.distance_based", "KNeighborsTimeSeriesClassifier")
-    return kind(distance="dtw", n_neighbors=1, n_jobs=threads)
+def _make(path: str, options: dict[str, Any], seed: int, recipe: str, threads: int) -> Any:
+    """The estimator of that path, with what it takes of the seed, the recipe and the number of threads."""
+    home, _, name = path.rpartition(".")
+    estimator = getattr(importlib.import_module(home), name)
+    arguments = {"random_state": seed, "recipe": recipe, "n_jobs": threads}
+    known = inspect.signature(estimator).parameters
+    return estimator(**{name: value for name, value in arguments.items() if name in known}, **options)
 
 
 def _shapelet_forest(seed: int, recipe: str, threads: int) -> Any:
     raise ArgumentError(NO_SHAPELETS)
 
 
-def _find(home: str, name: str) -> Any:
-    return getattr(importlib.import_module(home), name)
+def _network(name: str, label: str, published: str, path: str, **sizes: Any) -> Model:
+    make = partial(_make, path, sizes)
+    return Model(name=name, label=label, make=make, published=published, trained=True, compiled=True)
 
 
-def _ours(kind: str, **sizes: Any) -> Make:
-    return partial(_network, "seq2tens.estimators", kind, sizes)
+def _fcn_ls2t(filters: int) -> Model:
+    name, path = f"FCN{filters}-LS2T64", "seq2tens.estimators.FCNLS2TClassifier"
+    sizes = {"fcn_width": filters, "width": 64, "depth": 3}
+    return _network(f"{name.lower()}-3", f"{name}³", f"{name}-3", path, **sizes)
+
+
+def _compiled(name: str, label: str, path: str, options: Any = None, **more: Any) -> Model:
+    return Model(name=name, label=label, make=partial(_make, path, options or {}), compiled=True, **more)
+
+
+def _baseline(label: str, kind: str) -> Model:
+    """A baseline of ours, which has the paper's name."""
+    make = partial(_make, f"seq2tens.experiments.baselines.{kind}", {})
+    return Model(name=label.lower(), label=label, make=make, published=label)
 
 
 _LIST = (
-    Model(
-        name="ls2t64-3",
-        label="LS2T64³",
-        make=_ours("DeepLS2TClassifier", width=64, depth=3),
-        published="LS2T64-3",
-        trained=True,
-        compiled=True,
-    ),
-    Model(
-        name="fcn64-ls2t64-3",
-        label="FCN64-LS2T64³",
-        make=_ours("FCNLS2TClassifier", fcn_width=64, width=64, depth=3),
-        published="FCN64-LS2T64-3",
-        trained=True,
-        compiled=True,
-    ),
-    Model(
-        name="fcn128-ls2t64-3",
-        label="FCN128-LS2T64³",
-        make=_ours("FCNLS2TClassifier", fcn_width=128, width=64, depth=3),
-        published="FCN128-LS2T64-3",
-        trained=True,
-        compiled=True,
-    ),
-    Model(
-        name="fcn128",
-        label="FCN128",
-        make=_ours("FCNClassifier", width=128),
-        published="FCN128",
-        trained=True,
-        compiled=True,
-    ),
-    Model(
-        name="resnet",
-        label="ResNet",
-        make=_ours("ResNetClassifier"),
-        published="ResNet",
-        trained=True,
-        compiled=True,
-    ),
-    Model(
-        name="random-ls2t",
-        label="RandomLS2T",
-        make=partial(_threaded, "seq2tens.estimators", "RandomLS2TClassifier", {}),
-        compiled=True,
-    ),
-    Model(
-        name="dtw",
-        label="1-NN DTW",
-        make=_nearest_neighbour,
+    _network("ls2t64-3", "LS2T64³", "LS2T64-3", "seq2tens.estimators.DeepLS2TClassifier", width=64, depth=3),
+    _fcn_ls2t(64),
+    _fcn_ls2t(128),
+    _network("fcn128", "FCN128", "FCN128", "seq2tens.estimators.FCNClassifier", width=128),
+    _network("resnet", "ResNet", "ResNet", "seq2tens.estimators.ResNetClassifier"),
+    _compiled("random-ls2t", "RandomLS2T", "seq2tens.estimators.RandomLS2TClassifier"),
+    _compiled(
+        "dtw",
+        "1-NN DTW",
+        "aeon.classification.distance_based.KNeighborsTimeSeriesClassifier",
+        {"distance": "dtw", "n_neighbors": 1},
         published="DTW",
         seeded=False,
-        compiled=True,
     ),
-    Model(
-        name="muse",
-        label="MUSE",
-        make=partial(_threaded, "aeon.classification.dictionary_based", "MUSE", {}),
+    _compiled(
+        "muse",
+        "MUSE",
+        "aeon.classification.dictionary_based.MUSE",
         published="MUSE",
-        compiled=True,
         equal_lengths=True,
     ),
-    Model(
-        name="mlstm-fcn",
-        label="MLSTM-FCN",
-        make=partial(_network, "seq2tens.experiments.baselines", "MLSTMFCNClassifier", {}),
-        published="MLSTMFCN",
-        trained=True,
-        compiled=True,
-    ),
-    Model(
-        name="multirocket-hydra",
-        label="MultiRocketHydra",
-        make=partial(_threaded, "aeon.classification.convolution_based", "MultiRocketHydraClassifier", {}),
-        compiled=True,
+    _network("mlstm-fcn", "MLSTM-FCN", "MLSTMFCN", "seq2tens.experiments.baselines.MLSTMFCNClassifier"),
+    _compiled(
+        "multirocket-hydra",
+        "MultiRocketHydra",
+        "aeon.classification.convolution_based.MultiRocketHydraClassifier",
         equal_lengths=True,
         shortest=10,
     ),
-    Model(
-        name="grsf",
-        label="gRSF",
-        make=_shapelet_forest,
-        published="gRSF",
-        obstacle=NO_SHAPELETS,
-    ),
-    Model(
-        name="arkernel",
-        label="ARKernel",
-        make=partial(_baseline, "ARKernelClassifier"),
-        published="ARKernel",
-    ),
-    Model(name="smts", label="SMTS", make=partial(_baseline, "SMTSClassifier"), published="SMTS"),
-    Model(name="lps", label="LPS", make=partial(_baseline, "LPSClassifier"), published="LPS"),
-    Model(name="mvarf", label="mvARF", make=partial(_baseline, "MVARFClassifier"), published="mvARF"),
+    Model(name="grsf", label="gRSF", make=_shapelet_forest, published="gRSF", obstacle=NO_SHAPELETS),
+    _baseline("ARKernel", "ARKernelClassifier"),
+    _baseline("SMTS", "SMTSClassifier"),
+    _baseline("LPS", "LPSClassifier"),
+    _baseline("mvARF", "MVARFClassifier"),
 )
 MODELS: dict[str, Model] = {model.name: model for model in _LIST}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from seq2tens import _checks as check
 from seq2tens.experiments.core.cells import AnyCell
-from seq2tens.experiments.core.rows import RowTable
+from seq2tens.experiments.core.rows import AnyRow, RowTable
 from seq2tens.experiments.tsc.models import MODELS
 
 RECIPES = ("fast", "paper")
@@ -56,7 +56,7 @@ def grid(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class Row(AnyRow):
     """A finished cell.
 
     `recipe` is `"-"` for a model that is not trained in epochs; `epochs` and `parameters` (those that are
@@ -83,38 +83,23 @@ class Row:
     commit: str
     finished: str
 
-    def __post_init__(self) -> None:
-        check.require(0 <= self.accuracy <= 1, f"`accuracy` must lie in [0, 1], got {self.accuracy}")
-        for name in ("fit_seconds", "predict_seconds", "peak_mib"):
-            value = getattr(self, name)
-            check.require(0 <= value < float("inf"), f"`{name}` must be finite and at least 0, got {value}")
+    SHARES = ("accuracy",)
+    AMOUNTS = ("fit_seconds", "predict_seconds")
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """How it went, in a few words."""
         return f"accuracy {self.accuracy:.4f}, {self.fit_seconds + self.predict_seconds:.1f} s"
 
 
 TABLE = RowTable(Row)
-COLUMNS = TABLE.columns
 
 
 def read(path: str | Path) -> list[Row]:
-    """All finished cells, in the order in which they were added.
-
-    A table with other columns, cells that cannot be read or a cell that is there twice is an error.
-    """
+    """All finished cells of a table, in the order in which they were added; see `RowTable.read`."""
     return TABLE.read(path)
 
 
 def append(path: str | Path, row: Row) -> bool:
-    """Add a row at the end, unless its cell is there already; True if it was added.
-
-    The file is made if it does not exist.
-    """
+    """Add a row at the end of a table, unless its cell is there already; True if it was added."""
     return TABLE.append(path, row)
-
-
-def finished(path: str | Path) -> set[str]:
-    """The keys of all finished cells; none where there is no table yet."""
-    return TABLE.finished(path)
