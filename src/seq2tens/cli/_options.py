@@ -30,8 +30,8 @@ def grouped(verb: Callable[..., None]) -> Callable[..., None]:
     parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(verb).parameters.items():
         if name in groups:
-            kinds = get_type_hints(groups[name], include_extras=True)
-            parameters += [_parameter(field.name, field.default, kinds) for field in fields(groups[name])]
+            types = get_type_hints(groups[name], include_extras=True)
+            parameters += [_parameter(field.name, field.default, types) for field in fields(groups[name])]
         else:
             parameters.append(_parameter(name, parameter.default, hints))
 
@@ -45,6 +45,6 @@ def grouped(verb: Callable[..., None]) -> Callable[..., None]:
     return ungrouped
 
 
-def _parameter(name: str, default: Any, kinds: dict[str, Any]) -> inspect.Parameter:
+def _parameter(name: str, default: Any, types: dict[str, Any]) -> inspect.Parameter:
     default = inspect.Parameter.empty if default is MISSING else default
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kinds[name])
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=types[name])

@@ -4,18 +4,14 @@ import numpy as np
 import pytest
 
 from cli.shell import done, refused, run
-from experiments.mortality.few_stays import few_stays, real_folder
+from experiments.mortality.few_stays import few_stays
 from seq2tens.experiments import mortality
 from seq2tens.experiments.mortality.models import MODELS
 from seq2tens.experiments.mortality.table import TABLE
 from seq2tens.experiments.mortality.tuning import choose, trials
 
 VERB = ("reproduce", "mortality")
-needs_stays = [
-    pytest.mark.data("physionet2012"),
-    pytest.mark.slow,
-    pytest.mark.skipif(real_folder() is None, reason="needs physionet2012 in SEQ2TENS_DATA"),
-]
+needs_stays = [pytest.mark.data("physionet2012/split.npz"), pytest.mark.slow]
 
 
 def test_help_has_every_model():

@@ -1,9 +1,5 @@
 """What a report says of the imputation experiment."""
 
-import csv
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 from matplotlib.image import imsave
@@ -49,19 +45,11 @@ def keep(folder, finished, epochs=2):
 
 
 @pytest.mark.data("../published")
-def test_published_numbers_are_those_on_file():
-    data = os.environ.get("SEQ2TENS_DATA")
-    path = Path(data).parent / "published" / "imputation.csv" if data else None
-    if path is None or not path.exists():
-        pytest.skip("SEQ2TENS_DATA does not point beside a folder of published numbers")
-    with path.open(newline="") as file:
-        expected = {
-            (found["model"], found["dataset"].lower(), found["metric"].lower()): (
-                float(found["mean"]),
-                float(found["std"]),
-            )
-            for found in csv.DictReader(file)
-        }
+def test_published_numbers_are_those_on_file(on_file):
+    expected = {
+        (row["model"], row["dataset"].lower(), row["metric"].lower()): (float(row["mean"]), float(row["std"]))
+        for row in on_file("imputation.csv")
+    }
     ours = {
         (label, dataset, name): (score.mean, score.std)
         for label, sets in SCORES.items()

@@ -6,16 +6,12 @@ from pathlib import Path
 import numpy as np
 
 
-def real_folder():
-    """Where all stays are; None if they are not at hand."""
-    data = os.environ.get("SEQ2TENS_DATA")
-    folder = None if not data else Path(data, "physionet2012")
-    return folder if folder is not None and (folder / "split.npz").exists() else None
-
-
 def few_stays(folder, each=12):
-    """So many stays of either outcome in each part of the published split, all from the first set."""
-    source, home = real_folder(), folder / "physionet2012"
+    """So many stays of either outcome in each part of the published split, all from the first set.
+
+    A test that calls this is marked with `data("physionet2012/split.npz")`.
+    """
+    source, home = Path(os.environ["SEQ2TENS_DATA"], "physionet2012"), folder / "physionet2012"
     home.mkdir(parents=True)
     with np.load(source / "physionet_a.npz") as file:
         found = dict(file)

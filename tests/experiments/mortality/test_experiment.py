@@ -8,7 +8,7 @@ import pytest
 import torch
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from experiments.mortality.few_stays import few_stays, real_folder
+from experiments.mortality.few_stays import few_stays
 from seq2tens.data import Labelled, Sequences, physionet2012
 from seq2tens.experiments import run
 from seq2tens.experiments.core.registry import find
@@ -20,10 +20,7 @@ from seq2tens.training import Checkpoints, CSVLog, fit
 from seq2tens.training.randomness import initial
 
 SMALL = {"width": 4, "dropout": 0.4, "spatial_dropout": 0.3, "batch_size": 8, "learning_rate": 1e-2}
-data_only = [
-    pytest.mark.data("physionet2012"),
-    pytest.mark.skipif(real_folder() is None, reason="needs physionet2012 in SEQ2TENS_DATA"),
-]
+data_only = pytest.mark.data("physionet2012/split.npz")
 
 
 def cell(model="fcn", settings=SMALL, seed=0, purpose="final", epochs=2):
@@ -89,6 +86,7 @@ def test_cells_are_named_for_people():
             "`settings` of fcn must be 'published' or written out as JSON, got 'default'",
         ),
         ({"settings": '{"width":4}'}, r"`settings` must have the keys \['batch_size', .* got \['width'\]"),
+        ({"settings": "{width"}, r"`settings` must be JSON, got .\{width."),
         ({"purpose": "fun"}, "`purpose` must be one of 'final', 'trial', got 'fun'"),
         ({"epoch_limit": 0}, "`epoch_limit` must be at least 1, got 0"),
     ],

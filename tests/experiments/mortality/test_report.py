@@ -2,8 +2,6 @@
 
 import csv
 import io
-import os
-from pathlib import Path
 
 import pytest
 
@@ -36,13 +34,8 @@ def line(table, *names):
 
 
 @pytest.mark.data("../published")
-def test_published_numbers_are_those_on_file():
-    data = os.environ.get("SEQ2TENS_DATA")
-    path = Path(data).parent / "published" / "mortality_physionet2012.csv" if data else None
-    if path is None or not path.exists():
-        pytest.skip("SEQ2TENS_DATA does not point beside a folder of published numbers")
-    with path.open(newline="") as file:
-        rows = {found["model"]: found for found in csv.DictReader(file)}
+def test_published_numbers_are_those_on_file(on_file):
+    rows = {row["model"]: row for row in on_file("mortality_physionet2012.csv")}
     assert rows.keys() == SCORES.keys() == {model.label for model in MODELS.values()}
     for label, scores in SCORES.items():
         for name, score in scores.items():

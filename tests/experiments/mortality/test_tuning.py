@@ -8,7 +8,7 @@ import numpy as np
 import optuna
 import pytest
 
-from experiments.mortality.few_stays import few_stays, real_folder
+from experiments.mortality.few_stays import few_stays
 from experiments.mortality.mortality_rows import row
 from seq2tens.experiments import run
 from seq2tens.experiments.mortality.models import MODELS
@@ -100,9 +100,8 @@ def test_settings_are_chosen_by_the_sum_of_z_scores():
     assert choose(cells, tested) == choose(cells, rows)
 
 
-@pytest.mark.data("physionet2012")
+@pytest.mark.data("physionet2012/split.npz")
 @pytest.mark.slow
-@pytest.mark.skipif(real_folder() is None, reason="needs physionet2012 in SEQ2TENS_DATA")
 def test_a_search_runs_what_is_missing(tmp_path):
     data, table, journal = few_stays(tmp_path / "data"), tmp_path / "m.csv", tmp_path / "m.journal"
     calls = []

@@ -1,9 +1,6 @@
 """The models of the experiment."""
 
-import csv
-import os
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -32,13 +29,8 @@ def test_names():
 
 
 @pytest.mark.data("../published")
-def test_published_names_and_data_sets_are_those_of_the_paper():
-    data = os.environ.get("SEQ2TENS_DATA")
-    table = Path(data or "", "..", "published", "tsc_accuracy.csv")
-    if not data or not table.exists():
-        pytest.skip("SEQ2TENS_DATA does not point beside a folder of published numbers")
-    with table.open() as file:
-        rows = list(csv.DictReader(file))
+def test_published_names_and_data_sets_are_those_of_the_paper(on_file):
+    rows = on_file("tsc_accuracy.csv")
     assert {row["model"] for row in rows} == {m.published for m in MODELS.values()} - {None}
     assert {row["dataset"] for row in rows} == set(tsc.EXPERIMENT.datasets)
 

@@ -1,28 +1,9 @@
 """The numbers of the paper are those on file, and agree with each other."""
 
-import csv
-import os
-from pathlib import Path
-
 import pytest
 
 from seq2tens.experiments.tsc import published
 from seq2tens.experiments.tsc.models import MODELS
-
-
-@pytest.fixture
-def on_file():
-    """Read a table of published numbers; skip where the files are absent."""
-    data = os.environ.get("SEQ2TENS_DATA")
-    folder = Path(data).parent / "published" if data else None
-    if folder is None or not folder.is_dir():
-        pytest.skip("SEQ2TENS_DATA does not point beside a folder of published numbers")
-
-    def read(name):
-        with (folder / name).open(newline="") as file:
-            return list(csv.DictReader(file))
-
-    return read
 
 
 @pytest.mark.data("../published")

@@ -60,7 +60,7 @@ def run_on_ray(
         try:
             _check_cores(ray, threads)
             by_cell = {request.cell: request for request in requests}
-            outcomes = (record(found, by_cell[found.cell], results) for found in _outcomes(ray, requests))
+            outcomes = (record(one, by_cell[one.cell], results) for one in _outcomes(ray, requests))
             return collect(outcomes, len(requests), progress)
         finally:
             ray.shutdown()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import astuple, fields
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
@@ -39,9 +39,11 @@ class AnyRow:
     AMOUNTS: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
+        types = {field.name: str(field.type) for field in fields(self)}  # type: ignore[arg-type]
         for name in self.SHARES:
             value = getattr(self, name)
-            require(value is None or 0 <= value <= 1, f"`{name}` must lie in [0, 1] or be empty, got {value}")
+            rule = "[0, 1] or be empty" if "None" in types[name] else "[0, 1]"
+            require(value is None or 0 <= value <= 1, f"`{name}` must lie in {rule}, got {value}")
         for name in (*self.AMOUNTS, "peak_mib"):
             value = getattr(self, name)
             require(0 <= value < float("inf"), f"`{name}` must be finite and at least 0, got {value}")
@@ -94,9 +96,9 @@ class RowTable(Generic[R]):
         with FileLock(path.with_name(f".{path.name}.lock")):
             if row.key in self.finished(path):
                 return False
-            text = _text(path) if path.exists() else _line(self.columns)
+            text = _text(path) if path.exists() else csv_text([self.columns])
             # An editor may have taken the last line's end away.
-            text = text.rstrip("\n") + "\n" + _line(astuple(row))  # type: ignore[call-overload]
+            text = text.rstrip("\n") + "\n" + csv_text([astuple(row)])  # type: ignore[call-overload]
             write_atomically(path, text.encode())
         return True
 
@@ -134,9 +136,10 @@ class RowTable(Generic[R]):
             raise ArgumentError(f"{place}: {error}") from error
 
 
-def _line(cells: tuple[Any, ...]) -> str:
+def csv_text(lines: Iterable[Iterable[object]]) -> str:
+    """Lines of cells as the text of a file."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(cells)
+    csv.writer(text, lineterminator="\n").writerows(lines)
     return text.getvalue()
 
 

@@ -58,13 +58,13 @@ class _Loader(Protocol):
 
 
 def _healing_mnist(folder: str | None) -> Parts:
-    made = healing_mnist.load(folder)
-    return Parts(made.train, made.validation, made.test, made.test.labels, binary=True)
+    digits = healing_mnist.load(folder)
+    return Parts(digits.train, digits.validation, digits.test, digits.test.labels, binary=True)
 
 
 def _sprites(folder: str | None) -> Parts:
-    found = sprites.load(folder)
-    return Parts(found.train, None, found.test, None)
+    figures = sprites.load(folder)
+    return Parts(figures.train, None, figures.test, None)
 
 
 def _physionet(folder: str | None) -> Parts:

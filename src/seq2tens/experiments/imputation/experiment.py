@@ -199,8 +199,8 @@ def _keep(files: CellFiles, cell: ImputationCell, trained: Trained, parts: Parts
     """The small files beside the table."""
     if trained.result is not None:
         write_curve(files.curve, trained.result.history, _validation_error(parts))
-    if points := tally.calibration():
-        write_calibration(files.calibration, points)
+    if curve := tally.calibration():
+        write_calibration(files.calibration, curve)
     if image := SETTINGS[cell.dataset].network.get("image_shape"):
         write_bytes(files.picture, picture(parts.test, image, trained.fill))
 

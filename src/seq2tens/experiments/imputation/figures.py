@@ -38,7 +38,7 @@ def curves(lines: Sequence[Line], title: str) -> Figure:
 
 
 @styled
-def calibration(lines: Sequence[Line], predicted: str, found: str) -> Figure:
+def calibration(lines: Sequence[Line], predicted: str, observed: str) -> Figure:
     """What is found against what was predicted; a model that knows what it knows lies on the diagonal."""
     figure, axes = _axes(4.4)
     axes.plot([0, 1], [0, 1], color=FAINT, lw=1, ls="--")
@@ -47,7 +47,7 @@ def calibration(lines: Sequence[Line], predicted: str, found: str) -> Figure:
     axes.set_ylim(0, 1)
     axes.set_aspect("equal")
     axes.set_xlabel(predicted)
-    axes.set_ylabel(found)
+    axes.set_ylabel(observed)
     return figure
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from seq2tens._checks import ArgumentError, require
-from seq2tens.experiments.core.rows import csv_lines
+from seq2tens.experiments.core.rows import csv_lines, csv_text
 from seq2tens.training.checkpoint import write_atomically
 
 CURVE = ("epoch", "train_loss", "validation_nll", "validation_mse", "seconds")
@@ -40,9 +38,9 @@ def write_curve(path: Path, history: Sequence[Mapping[str, float]], error: str) 
     _write(path, CURVE, [[row.get(name, "") for name in CURVE] for row in rows])
 
 
-def write_calibration(path: Path, points: Sequence[tuple[float, float, int]]) -> None:
+def write_calibration(path: Path, levels: Sequence[tuple[float, float, int]]) -> None:
     """One line per level."""
-    _write(path, CALIBRATION, points)
+    _write(path, CALIBRATION, levels)
 
 
 def read(path: Path) -> dict[str, list[float]]:
@@ -68,11 +66,7 @@ def _numbers(cells: list[str], expected: int, place: str) -> list[float | None]:
 
 
 def _write(path: Path, header: Sequence[str], lines: Sequence[Sequence[object]]) -> None:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(lines)
-    write_bytes(path, text.getvalue().encode())
+    write_bytes(path, csv_text([header, *lines]).encode())
 
 
 def write_bytes(path: Path, content: bytes) -> None:

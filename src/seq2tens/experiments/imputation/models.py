@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,36 +36,21 @@ class Settings:
         )
 
 
+def _frames(image_shape: tuple[int, int, int], **network: Any) -> Settings:
+    """Of a data set of images."""
+    common = {"latent": 256, "decoder_sizes": (256, 256, 256), "window": 3, "image_shape": image_shape}
+    return Settings(
+        n_channels=math.prod(image_shape),
+        network={**common, **network},
+        length_scale=2.0,
+        scale=1.0,
+        epochs=20,
+    )
+
+
 SETTINGS = {
-    "hmnist": Settings(
-        n_channels=28 * 28,
-        network={
-            "latent": 256,
-            "encoder_sizes": (256, 256),
-            "decoder_sizes": (256, 256, 256),
-            "window": 3,
-            "beta": 0.8,
-            "likelihood": "bernoulli",
-            "image_shape": (28, 28, 1),
-        },
-        length_scale=2.0,
-        scale=1.0,
-        epochs=20,
-    ),
-    "sprites": Settings(
-        n_channels=64 * 64 * 3,
-        network={
-            "latent": 256,
-            "encoder_sizes": (32, 256, 256),
-            "decoder_sizes": (256, 256, 256),
-            "window": 3,
-            "beta": 0.1,
-            "image_shape": (64, 64, 3),
-        },
-        length_scale=2.0,
-        scale=1.0,
-        epochs=20,
-    ),
+    "hmnist": _frames((28, 28, 1), encoder_sizes=(256, 256), beta=0.8, likelihood="bernoulli"),
+    "sprites": _frames((64, 64, 3), encoder_sizes=(32, 256, 256), beta=0.1),
     "physionet": Settings(
         n_channels=35,
         network={

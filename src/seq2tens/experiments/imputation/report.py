@@ -50,14 +50,14 @@ NOTES = {
 CLAIM = ("gp-vae-bls2t", "gp-vae")
 
 
-def section(rows: Sequence[ImputationRow], **given: Any) -> Section:
-    """All that finished cells say; options as in `ReportOptions`."""
-    options = ReportOptions(**given)
+def section(rows: Sequence[ImputationRow], **options: Any) -> Section:
+    """All that finished cells say; `options` as in `ReportOptions`."""
+    scope = ReportOptions(**options)
     runs = joined(rows)
     parts = [_overview(runs)]
     for name in SETTINGS:
         if any(group.dataset == name for group in runs):
-            parts.append(_of_set(name, runs, options))
+            parts.append(_of_set(name, runs, scope))
     named = [((SETS[group.dataset], group.label), group) for group in runs]
     parts += [costs(named, ("data set", "model"), "imputing and scoring, s"), provenance(rows, EXPERIMENT)]
     return Section(EXPERIMENT.name, "Imputation", tuple(parts))
@@ -97,15 +97,15 @@ def _claim(ours: ImputationRuns, other: ImputationRuns) -> str:
     )
 
 
-def _of_set(dataset: str, runs: Sequence[ImputationRuns], options: ReportOptions) -> Part:
+def _of_set(dataset: str, runs: Sequence[ImputationRuns], scope: ReportOptions) -> Part:
     own = [group for group in runs if group.dataset == dataset]
     blocks: list[Block] = [_scores(dataset, own)]
     if short := [group for group in own if not group.whole]:
         blocks.append(_short(dataset, short))
-    if options.folder is not None:
-        files = [(group, cell_files(options.folder, group.rows[0].key)) for group in longest(own, dataset)]
+    if scope.folder is not None:
+        files = [(group, cell_files(scope.folder, group.rows[0].key)) for group in longest(own, dataset)]
         blocks += _curve_table(dataset, files)
-        if options.details:
+        if scope.details:
             blocks += [*_curve(dataset, files), *_calibration(dataset, files), *_frames(dataset, files)]
     return Part(SETS[dataset], tuple(blocks))
 

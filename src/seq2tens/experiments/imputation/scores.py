@@ -98,7 +98,7 @@ class Tally:
         self.n_hidden, self.covered = 0, 0
         self.sums = dict.fromkeys(("nll", "squared", "rounded"), 0.0)
         self.has_density = False
-        self.predicted, self.found = np.zeros(LEVELS), np.zeros(LEVELS)
+        self.predicted, self.frequencies = np.zeros(LEVELS), np.zeros(LEVELS)
         self.counts = np.zeros(LEVELS, dtype=np.int64)
         self.imputed: list[np.ndarray] = []
 
@@ -125,11 +125,11 @@ class Tally:
         if not self.n_hidden:
             return none
         means = {name: total / self.n_hidden for name, total in self.sums.items()}
-        found = {**none, "mse": means["rounded" if self.binary else "squared"]}
+        scores = {**none, "mse": means["rounded" if self.binary else "squared"]}
         if self.has_density:
-            found |= {"nll": means["nll"], "coverage": self.covered / self.n_hidden}
-            found["mse_probability"] = means["squared"] if self.binary else None
-        return {name: None if value is None else round(value, 6) for name, value in found.items()}
+            scores |= {"nll": means["nll"], "coverage": self.covered / self.n_hidden}
+            scores["mse_probability"] = means["squared"] if self.binary else None
+        return {name: None if value is None else round(value, 6) for name, value in scores.items()}
 
     def calibration(self) -> list[tuple[float, float, int]]:
         """Predicted and found, and of how many entries.
@@ -142,7 +142,9 @@ class Tally:
         if self.binary:
             there = self.counts > 0
             counts = self.counts[there]
-            triples = zip(self.predicted[there] / counts, self.found[there] / counts, counts, strict=True)
+            triples = zip(
+                self.predicted[there] / counts, self.frequencies[there] / counts, counts, strict=True
+            )
         else:
             levels = np.arange(1, LEVELS + 1) / LEVELS
             inside = self.counts.cumsum()
@@ -160,7 +162,7 @@ class Tally:
         level = np.minimum((chance * LEVELS).astype(np.int64), LEVELS - 1)
         self.counts += np.bincount(level, minlength=LEVELS)
         self.predicted += np.bincount(level, chance, minlength=LEVELS)
-        self.found += np.bincount(level, truth, minlength=LEVELS)
+        self.frequencies += np.bincount(level, truth, minlength=LEVELS)
         # The smallest set of values that has enough probability.
         sure = np.where(truth > 0.5, chance, 1 - chance) > 1 - COVERAGE
         self.covered += int(sure.sum())

@@ -20,9 +20,13 @@ Space = Mapping[str, tuple[Any, ...]]
 PUBLISHED, DEFAULT = "published", "default"
 # Those of the training; all others are the network's.
 TRAINING = ("batch_size", "learning_rate")
-RATES = {"dropout": (0.0, 0.1, 0.2, 0.3, 0.4), "spatial_dropout": (0.0, 0.1, 0.2, 0.3, 0.4)}
-LEARNING_RATES = {"learning_rate": (1e-3, 5e-4, 2.5e-4, 1e-4)}
-STEPS = {"batch_size": (4, 8, 16, 32), **LEARNING_RATES}
+# What settings are drawn from in a search.
+WIDTHS = (64, 128, 256)
+RATES = (0.0, 0.1, 0.2, 0.3, 0.4)
+BATCH_SIZES = (4, 8, 16, 32)
+LEARNING_RATES = (1e-3, 5e-4, 2.5e-4, 1e-4)
+# By the name of a setting: the value without a search, and the values of a search.
+Choices = Mapping[str, tuple[Any, tuple[Any, ...]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,10 +58,13 @@ class Model:
             text.startswith("{"),
             f"`settings` of {self.name} must be {self.named!r} or written out as JSON, got {text!r}",
         )
-        found = json.loads(text)
-        wanted = sorted(self.space)
-        check.require(sorted(found) == wanted, f"`settings` must have the keys {wanted}, got {sorted(found)}")
-        return found
+        try:
+            settings: dict[str, Any] = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise check.ArgumentError(f"`settings` must be JSON, got {text!r} ({error})") from error
+        keys, names = sorted(settings), sorted(self.space)
+        check.require(keys == names, f"`settings` must have the keys {names}, got {keys}")
+        return settings
 
 
 def written(settings: Settings) -> str:
@@ -65,85 +72,63 @@ def written(settings: Settings) -> str:
     return json.dumps(dict(settings), sort_keys=True, separators=(",", ":"))
 
 
-def _fcn(in_features: int, **sizes: Any) -> nn.Module:
-    return WithHead(FCN(in_features, **sizes), 2)
+def _published(name: str, label: str, network: Callable[..., nn.Module], choices: Choices) -> Model:
+    """A network of the paper, which tells its settings and what they were searched in."""
+
+    def make(in_features: int, **sizes: Any) -> nn.Module:
+        return WithHead(network(in_features, **sizes), 2)
+
+    return _model(name, label, make, choices, named=PUBLISHED, complete=True)
 
 
-def _fcn_ls2t(in_features: int, **sizes: Any) -> nn.Module:
-    return WithHead(FCNLS2T(in_features, **sizes), 2)
-
-
-def _irregular(name: str, label: str, own: Settings, space: Space) -> Model:
+def _irregular(name: str, label: str, choices: Choices) -> Model:
     """A baseline; of its settings the paper tells none, so these and the space are ours."""
-    common = {"width": 64, "dropout": 0.2, "batch_size": 32, "learning_rate": 1e-3}
-    ranges = {
-        "width": (32, 64, 128),
-        "dropout": RATES["dropout"],
-        "batch_size": (16, 32, 64),
-        **LEARNING_RATES,
+    common: Choices = {
+        "width": (64, (32, 64, 128)),
+        "dropout": (0.2, RATES),
+        "batch_size": (32, (16, 32, 64)),
+        "learning_rate": (1e-3, LEARNING_RATES),
     }
+    return _model(name, label, NETWORKS[name], {**common, **choices}, named=DEFAULT, complete=False)
+
+
+def _model(
+    name: str, label: str, make: Callable[..., nn.Module], choices: Choices, *, named: str, complete: bool
+) -> Model:
+    settings = {name: value for name, (value, _) in choices.items()}
+    space = {name: values for name, (_, values) in choices.items()}
     return Model(
-        name=name,
-        label=label,
-        make=NETWORKS[name],
-        named=DEFAULT,
-        settings={**common, **own},
-        space={**ranges, **space},
-        complete=False,
+        name=name, label=label, make=make, named=named, settings=settings, space=space, complete=complete
     )
 
 
+_FCN_LS2T: Choices = {
+    "fcn_width": (64, WIDTHS),
+    "width": (256, WIDTHS),
+    "order": (3, (2, 3, 4)),
+    "depth": (3, (1, 2, 3)),
+    "weights": ("recursive", ("recursive", "independent")),
+    "dropout": (0.3, RATES),
+    "spatial_dropout": (0.4, RATES),
+    "batch_size": (32, BATCH_SIZES),
+    "learning_rate": (1e-4, LEARNING_RATES),
+}
+_FCN: Choices = {
+    "width": (256, WIDTHS),
+    "dropout": (0.4, RATES),
+    "spatial_dropout": (0.3, RATES),
+    "batch_size": (4, BATCH_SIZES),
+    "learning_rate": (1e-4, LEARNING_RATES),
+}
 _LIST = (
-    Model(
-        name="fcn-ls2t",
-        label="FCN-LS2T",
-        make=_fcn_ls2t,
-        named=PUBLISHED,
-        settings={
-            "fcn_width": 64,
-            "width": 256,
-            "order": 3,
-            "depth": 3,
-            "weights": "recursive",
-            "dropout": 0.3,
-            "spatial_dropout": 0.4,
-            "batch_size": 32,
-            "learning_rate": 1e-4,
-        },
-        space={
-            "fcn_width": (64, 128, 256),
-            "width": (64, 128, 256),
-            "order": (2, 3, 4),
-            "depth": (1, 2, 3),
-            "weights": ("recursive", "independent"),
-            **RATES,
-            **STEPS,
-        },
-        complete=True,
-    ),
-    Model(
-        name="fcn",
-        label="FCN",
-        make=_fcn,
-        named=PUBLISHED,
-        settings={
-            "width": 256,
-            "dropout": 0.4,
-            "spatial_dropout": 0.3,
-            "batch_size": 4,
-            "learning_rate": 1e-4,
-        },
-        space={"width": (64, 128, 256), **RATES, **STEPS},
-        complete=True,
-    ),
-    _irregular("gru-simple", "GRU-Simple", {}, {}),
-    _irregular("gru-d", "GRU-D", {}, {}),
-    _irregular("phased-lstm", "Phased-LSTM", {}, {}),
-    _irregular("ip-nets", "IP-Nets", {"n_references": 49}, {"n_references": (25, 49, 97)}),
-    _irregular("transformer", "Transformer", {"depth": 2, "heads": 4}, {"depth": (1, 2, 3), "heads": (2, 4)}),
-    _irregular("seft", "SeFT-Attn", {"heads": 4}, {"heads": (2, 4, 8)}),
-    _irregular(
-        "latent-ode", "Latent-ODE", {"latent": 32, "n_grid": 24}, {"latent": (16, 32, 64), "n_grid": (24, 48)}
-    ),
+    _published("fcn-ls2t", "FCN-LS2T", FCNLS2T, _FCN_LS2T),
+    _published("fcn", "FCN", FCN, _FCN),
+    _irregular("gru-simple", "GRU-Simple", {}),
+    _irregular("gru-d", "GRU-D", {}),
+    _irregular("phased-lstm", "Phased-LSTM", {}),
+    _irregular("ip-nets", "IP-Nets", {"n_references": (49, (25, 49, 97))}),
+    _irregular("transformer", "Transformer", {"depth": (2, (1, 2, 3)), "heads": (4, (2, 4))}),
+    _irregular("seft", "SeFT-Attn", {"heads": (4, (2, 4, 8))}),
+    _irregular("latent-ode", "Latent-ODE", {"latent": (32, (16, 32, 64)), "n_grid": (24, (24, 48))}),
 )
 MODELS: dict[str, Model] = {model.name: model for model in _LIST}

@@ -23,7 +23,7 @@ from seq2tens.experiments.mortality.table import EPOCHS, MEASURES, TABLE, Mortal
 TRIALS = 20
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """The best settings of each model whose search is finished, and what became of its cells."""
 
     settings: dict[str, str]
@@ -38,14 +38,16 @@ def search(
     *,
     n_trials: int = TRIALS,
     epochs: int = EPOCHS,
-) -> Found:
+) -> SearchResult:
     """Run the trials that are missing, and choose; `run(cells, results)` is how cells are run."""
     cells = trials(models, journal, n_trials=n_trials, epochs=epochs)
     summary = run(cells, results)
     rows = TABLE.read(results) if Path(results).exists() else []
     record(cells, rows, journal)
     chosen = {name: choose([cell for cell in cells if cell.model == name], rows) for name in models}
-    return Found({name: settings for name, settings in chosen.items() if settings is not None}, summary)
+    return SearchResult(
+        {name: settings for name, settings in chosen.items() if settings is not None}, summary
+    )
 
 
 def trials(
@@ -60,8 +62,8 @@ def trials(
         epochs: at most so many in each trial.
     """
     check.positive_int("trials", n_trials)
-    found = {name: _plan(_study(name, journal, epochs), name, journal, n_trials) for name in models}
-    return [_cell(name, found[name][i].params, epochs) for i in range(n_trials) for name in models]
+    plans = {name: _plan(_study(name, journal, epochs), name, journal, n_trials) for name in models}
+    return [_cell(name, plans[name][i].params, epochs) for i in range(n_trials) for name in models]
 
 
 def record(cells: Iterable[MortalityCell], rows: Iterable[MortalityRow], journal: str | Path) -> None:
@@ -78,9 +80,9 @@ def record(cells: Iterable[MortalityCell], rows: Iterable[MortalityRow], journal
 def choose(cells: Iterable[MortalityCell], rows: Iterable[MortalityRow]) -> str | None:
     """The best settings of a model's trials, by the sum of z-scores; None while trials are missing."""
     done = {row.key: row for row in rows}
-    found = [done.get(cell.key) for cell in dict.fromkeys(cells)]
-    finished = [row for row in found if row is not None]
-    if not finished or len(finished) < len(found):
+    trials = [done.get(cell.key) for cell in dict.fromkeys(cells)]
+    finished = [row for row in trials if row is not None]
+    if not finished or len(finished) < len(trials):
         return None
     scores = composite(np.array([validation_measures(row) for row in finished]))
     return finished[int(scores.argmax())].settings

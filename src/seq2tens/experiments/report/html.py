@@ -114,10 +114,10 @@ def _breakable(name: str) -> str:
 
 def _cell(cell: Cell, text: bool) -> str:
     absent = cell.is_absent
-    kinds = ["text"] * text + ["prose"] * (len(cell.text) > LONG_TEXT) + ["absent"] * absent
-    kind = f' class="{" ".join(kinds)}"' if kinds else ""
+    classes = ["text"] * text + ["prose"] * (len(cell.text) > LONG_TEXT) + ["absent"] * absent
+    kind = f' class="{" ".join(classes)}"' if classes else ""
     value = "" if cell.value is None else f' data-value="{cell.value:.10g}"'
-    return f"<td{kind}{value}{' data-absent' * absent}>{_number(cell.text)}{_beside(cell)}</td>"
+    return f"<td{kind}{value}{' data-absent' * absent}>{_number(cell.text)}{_published(cell)}</td>"
 
 
 def _number(text: str) -> str:
@@ -126,7 +126,7 @@ def _number(text: str) -> str:
     return escape(mean) + (f'<span class="spread">{escape(spread + rest)}</span>' if spread else "")
 
 
-def _beside(cell: Cell) -> str:
+def _published(cell: Cell) -> str:
     if cell.published is None:
         return ""
     return f'<span class="paper">paper {cell.published_label}{_change(cell)}</span>'

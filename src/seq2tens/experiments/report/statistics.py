@@ -44,15 +44,15 @@ class Scores:
     @classmethod
     def from_dict(
         cls,
-        found: Mapping[str, Mapping[str, float]],
+        numbers: Mapping[str, Mapping[str, float]],
         models: Sequence[str] | None = None,
         datasets: Sequence[str] | None = None,
     ) -> Scores:
         """From numbers by data set and model, in the order given or in that of the numbers."""
-        rows = tuple(found if datasets is None else datasets)
-        columns = tuple(dict.fromkeys(name for row in found.values() for name in row))
+        rows = tuple(numbers if datasets is None else datasets)
+        columns = tuple(dict.fromkeys(name for row in numbers.values() for name in row))
         columns = columns if models is None else tuple(models)
-        values = [[found.get(row, {}).get(column, np.nan) for column in columns] for row in rows]
+        values = [[numbers.get(row, {}).get(column, np.nan) for column in columns] for row in rows]
         return cls(rows, columns, np.array(values, dtype=float).reshape(len(rows), len(columns)))
 
     def column(self, model: str) -> Float[np.ndarray, " datasets"]:
@@ -94,19 +94,19 @@ def ranks(scores: Scores, ties: str = "average") -> Float[np.ndarray, "datasets 
     from scipy.stats import rankdata
 
     check.choice("ties", ties, ("average", "dense"))
-    found = np.full(scores.values.shape, np.nan)
-    for row, values in zip(found, scores.values, strict=True):
+    by_dataset = np.full(scores.values.shape, np.nan)
+    for row, values in zip(by_dataset, scores.values, strict=True):
         known = ~np.isnan(values)
         row[known] = rankdata(-values[known], method=ties)
-    return found
+    return by_dataset
 
 
 def mean_ranks(scores: Scores, ties: str = "average") -> dict[str, float]:
     """Mean rank of every model over the data sets on which it has a score, NaN for one that has none."""
-    found = ranks(scores, ties)
+    by_dataset = ranks(scores, ties)
     return {
         model: float(np.mean(column[~np.isnan(column)])) if not np.isnan(column).all() else float("nan")
-        for model, column in zip(scores.models, found.T, strict=True)
+        for model, column in zip(scores.models, by_dataset.T, strict=True)
     }
 
 
@@ -161,8 +161,8 @@ def _friedman(scores: Scores) -> float | None:
 
     if len(scores.models) < 3:
         return None
-    found = ranks(scores)
-    return float(check_friedman(found)) if np.ptp(found, axis=1).any() else 1.0
+    by_dataset = ranks(scores)
+    return float(check_friedman(by_dataset)) if np.ptp(by_dataset, axis=1).any() else 1.0
 
 
 def _groups(sorted_ranks: Sequence[float], difference: float) -> tuple[tuple[int, int], ...]:

@@ -64,7 +64,7 @@ def svg(figure: Figure, title: str, prefix: str) -> str:
     with mpl.rc_context(STYLE):
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
     body = text.getvalue()[text.getvalue().index("<svg") :].replace(INK, "currentColor")
-    body = re.sub(r'(\sid="|href="#|url\(#)', lambda found: f"{found[1]}{prefix}-", body)
+    body = re.sub(r'(\sid="|href="#|url\(#)', lambda match: f"{match[1]}{prefix}-", body)
     body = re.sub(r"\s*<metadata>.*?</metadata>", "", body, count=1, flags=re.DOTALL)
     label = escape(title, quote=True)
     return body.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1).strip()

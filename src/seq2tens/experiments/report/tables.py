@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
+
+from seq2tens.experiments.core.rows import csv_text
 
 # What LaTeX reads as a command, and signs that its fonts may lack.
 _LATEX = str.maketrans(
@@ -135,11 +135,8 @@ class Table:
         """Numbers in full, with columns of their own for published numbers and differences."""
         compared = [any(row[i].published is not None for row in self.lines) for i in range(len(self.header))]
         names = [(name, f"{name}, published", f"{name}, difference") for name in self.header]
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        for triples in (names, *([_numbers(cell) for cell in row] for row in self.lines)):
-            writer.writerow(_flat(triples, compared))
-        return text.getvalue()
+        lines = (names, *([_numbers(cell) for cell in row] for row in self.lines))
+        return csv_text(_flat(triples, compared) for triples in lines)
 
     def latex(self) -> str:
         """A `tabular` with rules of the package booktabs; published numbers stand in parentheses."""
@@ -168,8 +165,8 @@ def _escape_bar(text: str) -> str:
 def _markdown(cell: Cell) -> str:
     if cell.value is None and cell.published is None:
         return _escape_bar(cell.text)
-    beside = ", ".join(filter(None, [cell.published_label, cell.change_text]))
-    text = cell.text + (f"<br>paper {beside}" if beside else "")
+    published = ", ".join(filter(None, [cell.published_label, cell.change_text]))
+    text = cell.text + (f"<br>paper {published}" if published else "")
     return text.replace(" ", NO_BREAK)
 
 

@@ -44,15 +44,15 @@ class _Finished:
         return joined or [self.others]
 
 
-def section(rows: Sequence[Row], **given: Any) -> Section:
-    """All that finished cells say; options as in `ReportOptions`."""
-    options = ReportOptions(**given)
+def section(rows: Sequence[Row], **options: Any) -> Section:
+    """All that finished cells say; `options` as in `ReportOptions`."""
+    scope = ReportOptions(**options)
     trained = tuple(summarise(rows, recipe) for recipe in RECIPES)
     finished = _Finished(rows, trained, summarise(rows, NO_RECIPE))
-    parts = [_overview(finished), _accuracies(finished, options.details), _ranks(finished, options.details)]
-    if options.details:
-        parts += [_signed_ranks(finished, options.samples), _distributions(finished)]
-    parts += [_costs(finished, options.details), provenance(rows, EXPERIMENT)]
+    parts = [_overview(finished), _accuracies(finished, scope.details), _ranks(finished, scope.details)]
+    if scope.details:
+        parts += [_signed_ranks(finished, scope.samples), _distributions(finished)]
+    parts += [_costs(finished, scope.details), provenance(rows, EXPERIMENT)]
     return Section(EXPERIMENT.name, "Time series classification", tuple(parts))
 
 
