@@ -34,8 +34,7 @@ app.add_typer(reproduce)
 
 @app.callback(invoke_without_command=True)
 def root(
-    context: typer.Context,
-    version: Annotated[bool, flag("--version", "Print the version and exit.")] = False,
+    context: typer.Context, version: Annotated[bool, flag("--version", "Print the version and exit.")] = False
 ) -> None:
     """Classify sequences: train a network on a file, save it, use it.
 

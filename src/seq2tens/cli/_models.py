@@ -33,10 +33,7 @@ def arguments(options: Any, leaving: Sequence[str]) -> dict[str, Any]:
 
 
 def make(
-    name: str,
-    options: dict[str, Any],
-    settings: Sequence[str],
-    models: Mapping[str, type[Any]] | None = None,
+    name: str, options: dict[str, Any], settings: Sequence[str], models: Mapping[str, type[Any]] | None = None
 ) -> Any:
     """A new estimator, a classifier if `models` does not say more; options that are None are left to its own
     defaults."""

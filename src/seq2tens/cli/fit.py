@@ -40,8 +40,7 @@ Scaling = Annotated[
 Validation = Annotated[
     float | None,
     option(
-        "X",
-        "Part of DATA that is not trained on; the weights that are best on it are kept. [default: none]",
+        "X", "Part of DATA that is not trained on; the weights that are best on it are kept. [default: none]"
     ),
 ]
 Settings = Annotated[

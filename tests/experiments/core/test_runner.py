@@ -1,8 +1,6 @@
 """Runs on this machine: what is finished is kept, what dies costs its cell only."""
 
-import io
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -12,16 +10,13 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
-from rich.console import Console
 
 import seq2tens
 from experiments.core.test_rows import ROW
 from experiments.core.toy import archive, environment, is_running, random_cell, wait_for, workers_of
 from seq2tens.data import load_dataset
 from seq2tens.experiments import MODELS, Cell, append, read, run
-from seq2tens.experiments.core import provenance
 from seq2tens.experiments.core.processes import Outcome, Processes
-from seq2tens.experiments.core.progress import Progress
 from seq2tens.experiments.core.runner import cores, prepare, record
 
 
@@ -220,82 +215,3 @@ def test_threads_are_shared_by_workers(tmp_path):
     assert cores() >= 1
     (request,) = prepare([random_cell()], tmp_path / "t.csv", threads=3, data=".", scratch="x")
     assert (request.threads, request.data, request.scratch) == (3, str(Path.cwd()), str(Path("x").resolve()))
-
-
-@pytest.mark.parametrize("style", ["lines", "bar"])
-def test_progress(style):
-    text = io.StringIO()
-    with Progress(style, 3, Console(file=text, width=200)) as display:
-        display.show(Outcome(random_cell("LIBRAS"), ROW))
-        display.show(Outcome(random_cell("ECG"), reason="ended by SIGKILL"))
-        display.show(Outcome(random_cell("Wafer")))
-    shown = re.sub(r"\d:\d\d:\d\d left", "TIME left", text.getvalue())
-    assert "LIBRAS random-ls2t (seed 0): accuracy 0.9778, 70.3 s (1 of 3, about TIME left)\n" in shown
-    assert "ECG random-ls2t (seed 0): failed, ended by SIGKILL (2 of 3, about TIME left)\n" in shown
-    assert "Wafer random-ls2t (seed 0): left to another run (3 of 3)\n" in shown
-
-
-@pytest.mark.parametrize("style", ["auto", True])
-def test_a_terminal_gets_a_bar_and_a_pipe_lines(style):
-    assert shown(style, force_terminal=True).count("LIBRAS random-ls2t") == 1
-    assert "━" in shown(style, force_terminal=True)
-    assert "━" not in shown(style, force_terminal=False)
-    assert shown(style, force_terminal=False).count("LIBRAS random-ls2t") == 1
-
-
-@pytest.mark.parametrize("style", ["silent", False])
-def test_nothing_is_shown_if_so_asked(style):
-    assert shown(style, force_terminal=True) == ""
-
-
-def shown(style, force_terminal):
-    """What is written about one cell."""
-    text = io.StringIO()
-    with Progress(style, 3, Console(file=text, width=200, force_terminal=force_terminal)) as display:
-        display.show(Outcome(random_cell("LIBRAS"), ROW))
-    return text.getvalue()
-
-
-def git(folder, *arguments):
-    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
-    command = ["git", "-C", folder, *identity, *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-
-
-def test_the_commit_says_whether_the_tree_was_changed(tmp_path, monkeypatch):
-    home = tmp_path / "src" / "seq2tens"
-    home.mkdir(parents=True)
-    (home / "__init__.py").write_text("")
-    monkeypatch.setattr(seq2tens, "__file__", str(home / "__init__.py"))
-    assert provenance.commit() == ""
-    git(tmp_path, "init", "--quiet")
-    assert provenance.commit() == ""  # there is none yet
-    git(tmp_path, "add", ".")
-    git(tmp_path, "commit", "--quiet", "--message", "one")
-    short = git(tmp_path, "rev-parse", "--short", "HEAD")
-    assert provenance.commit() == short
-    (tmp_path / "results").mkdir()
-    (tmp_path / "results" / "tsc.csv").write_text("new")
-    assert provenance.commit() == short
-    (home / "new.py").write_text("")
-    assert provenance.commit() == f"{short}+"
-
-
-PEAK = """
-import subprocess, sys
-if len(sys.argv) == 1:
-    memory = bytearray(1200 * 2**20)
-    subprocess.run([sys.executable, __file__, "child"], check=True)
-else:
-    from seq2tens.experiments.core.provenance import peak_bytes
-    print(peak_bytes() / 2**20)
-"""
-
-
-@pytest.mark.slow
-def test_peak_memory_is_that_of_the_process_alone(tmp_path):
-    (tmp_path / "peak.py").write_text(PEAK)
-    shown = subprocess.run(
-        [sys.executable, tmp_path / "peak.py"], capture_output=True, text=True, check=True
-    ).stdout
-    assert 20 < float(shown) < 900

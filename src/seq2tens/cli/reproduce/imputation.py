@@ -18,8 +18,7 @@ if TYPE_CHECKING:  # importing them takes seconds
 
 NAMES = OPTIONS | {"datasets": "--dataset", "dataset": "--dataset", "epochs": "--epochs", "limit": "--limit"}
 Datasets = Annotated[
-    list[str] | None,
-    option("A,B,…", "hmnist, sprites or physionet; repeatable. [default: all]", "--dataset"),
+    list[str] | None, option("A,B,…", "hmnist, sprites or physionet; repeatable. [default: all]", "--dataset")
 ]
 Seeds = Annotated[int, option("N", "Runs of each model that is trained: seeds 0 to N - 1.")]
 Epochs = Annotated[

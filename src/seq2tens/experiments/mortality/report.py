@@ -3,24 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from seq2tens.experiments.mortality.experiment import EXPERIMENT
 from seq2tens.experiments.mortality.models import MODELS
-from seq2tens.experiments.mortality.summary import FinalRuns, final_runs, label, published
+from seq2tens.experiments.mortality.published import SCORES
 from seq2tens.experiments.mortality.table import EPOCHS, MEASURES, MortalityRow
 from seq2tens.experiments.mortality.tuning import TRIALS, composite, validation_measures
 from seq2tens.experiments.report.blocks import Block, Part, ReportOptions, Section
-from seq2tens.experiments.report.runs import costs, difference, grouped, provenance
-from seq2tens.experiments.report.tables import NONE, Cell, Table, count, not_run, number
+from seq2tens.experiments.report.runs import Runs, costs, difference, grouped, in_order, provenance
+from seq2tens.experiments.report.tables import NONE, Cell, Score, Table, count, not_run, number
 
 TITLES = {"accuracy": "accuracy", "auprc": "AUPRC", "auroc": "AUROC"}
 # In the paper.
 SEEDS = 5
 # The paper's claim: with the block it is at least as good as without it.
 CLAIM = ("fcn-ls2t", "fcn")
+BY_SEARCH = "found by search"
+
+
+@dataclass(frozen=True)
+class FinalRuns(Runs[MortalityRow]):
+    """Final runs of one model with the same settings and the same limit of epochs."""
+
+    model: str
+    settings: str
+    epoch_limit: int
+
+    @property
+    def label(self) -> str:
+        """What the model is called on a page."""
+        return label(self.model)
+
+    @property
+    def origin(self) -> str:
+        """Where the settings come from."""
+        return BY_SEARCH if self.settings.startswith("{") else self.settings
+
+    @property
+    def whole(self) -> bool:
+        """Whether training could take all the epochs it wanted."""
+        return self.epoch_limit >= EPOCHS
+
+
+def final_runs(rows: Sequence[MortalityRow]) -> list[FinalRuns]:
+    """All final runs, models in the order of the registry, each with what was run first first."""
+    finals = [row for row in rows if row.purpose == "final"]
+    groups = grouped(finals, "model", "settings", "epoch_limit")
+    order = in_order((row.model for row in finals), MODELS)
+    return [
+        FinalRuns(groups[place], *place) for place in sorted(groups, key=lambda place: order.index(place[0]))
+    ]
+
+
+def label(model: str) -> str:
+    """What a model is called on a page."""
+    return MODELS[model].label if model in MODELS else model
+
+
+def published(model: str, measure: str) -> Score | None:
+    """The paper's mean and standard deviation, None where it has none."""
+    return SCORES.get(label(model), {}).get(measure)
 
 
 def section(rows: Sequence[MortalityRow], **options: Any) -> Section:

@@ -124,8 +124,4 @@ def _files(block: Block, prefix: str) -> dict[str, str]:
     name = f"{prefix}-{block.name}"
     if isinstance(block, Picture):
         return {f"{name}.svg": svg(block.figure, block.caption, block.name) + "\n"}
-    return {
-        f"{name}.md": block.markdown() + "\n",
-        f"{name}.csv": block.csv(),
-        f"{name}.tex": block.latex(),
-    }
+    return {f"{name}.md": block.markdown() + "\n", f"{name}.csv": block.csv(), f"{name}.tex": block.latex()}

@@ -95,11 +95,7 @@ _LIST = (
         seeded=False,
     ),
     _compiled(
-        "muse",
-        "MUSE",
-        "aeon.classification.dictionary_based.MUSE",
-        published="MUSE",
-        equal_lengths=True,
+        "muse", "MUSE", "aeon.classification.dictionary_based.MUSE", published="MUSE", equal_lengths=True
     ),
     _network("mlstm-fcn", "MLSTM-FCN", "MLSTMFCN", "seq2tens.experiments.baselines.MLSTMFCNClassifier"),
     _compiled(

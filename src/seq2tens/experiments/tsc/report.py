@@ -12,7 +12,7 @@ from seq2tens.experiments.report.blocks import Block, Part, Picture, ReportOptio
 from seq2tens.experiments.report.runs import provenance
 from seq2tens.experiments.report.statistics import ALPHA, ROPE, Posterior, Scores, ranking, signed_rank
 from seq2tens.experiments.report.tables import Cell, Table, count, signed
-from seq2tens.experiments.tsc import costs, tables
+from seq2tens.experiments.tsc import tables
 from seq2tens.experiments.tsc.experiment import EXPERIMENT
 from seq2tens.experiments.tsc.summary import Results, label, published, published_scores, summarise
 from seq2tens.experiments.tsc.table import NO_RECIPE, RECIPES, Row, grid
@@ -220,5 +220,5 @@ def _by_model(results: Results) -> tuple[dict[str, list[float]], dict[str, list[
 
 def _costs(finished: _Finished, details: bool) -> Part:
     run = [results for results in finished.all if results.cells]
-    blocks = [costs.cost(run), *map(costs.seconds, run)]
-    return Part("Time and memory", (*blocks, *([costs.every_cell(run)] if details else [])))
+    blocks = [tables.cost(run), *map(tables.seconds, run)]
+    return Part("Time and memory", (*blocks, *([tables.every_cell(run)] if details else [])))
