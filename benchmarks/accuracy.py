@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks.pages import fill, markdown
 from benchmarks.report import END, START
 from seq2tens.data import Labelled, load_dataset, to_aeon
-from seq2tens.experiments.published import ACCURACY
+from seq2tens.experiments.tsc.published import ACCURACY
 
 RESULTS, PAGE = Path("benchmarks/accuracy.csv"), Path("docs/accuracy.md")
 SHOWN = {

@@ -15,9 +15,9 @@ from torch.profiler import ProfilerActivity, profile
 
 from seq2tens.data import physionet2012
 from seq2tens.data.datasets.physionet2012 import Stays
-from seq2tens.experiments import mortality
-from seq2tens.experiments.mortality_inputs import Complete
-from seq2tens.experiments.mortality_models import MODELS, TRAINING
+from seq2tens.experiments.mortality import experiment as mortality
+from seq2tens.experiments.mortality.data import Complete
+from seq2tens.experiments.mortality.models import MODELS, TRAINING
 from seq2tens.training.loop import make_optimizer
 from seq2tens.training.metrics import validate
 from seq2tens.training.rng import initial, order

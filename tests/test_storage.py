@@ -20,6 +20,7 @@ from seq2tens._storage import (
     new_file,
     new_folder,
     remove_leftovers,
+    replacing,
     write_atomically,
 )
 
@@ -58,6 +59,21 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="no space left"):
         write_atomically(tmp_path / "a", b"two")
+    assert (tmp_path / "a").read_bytes() == b"one"
+    assert names(tmp_path) == ["a"]
+
+
+def test_what_is_written_in_part_does_not_take_the_place_of_the_old_file(tmp_path):
+    write_atomically(tmp_path / "a", b"one")
+
+    def write_half():
+        with replacing(tmp_path / "a") as file:
+            file.write(b"tw")
+            assert (tmp_path / "a").read_bytes() == b"one"
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_half()
     assert (tmp_path / "a").read_bytes() == b"one"
     assert names(tmp_path) == ["a"]
 

@@ -41,20 +41,29 @@ class Saved(NamedTuple):
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file that is complete or as it was, even if the machine stops or others write it as well.
+    """Write a file that is complete or as it was, see `replacing`."""
+    with replacing(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file to write, which takes the place of another once it is complete, even if the machine stops or
+    others write it as well, or vanishes if that fails.
 
     A link is followed, and a file that is replaced keeps its mode; what is no file, such as a pipe, is
     written to.
     """
     if path.exists() and not path.is_file():
-        path.write_bytes(content)
+        with path.open("wb") as file:
+            yield file
         return
     path = Path(os.path.realpath(path))
     remove_leftovers(path.parent, TEMPORARY)
     with new_file(path.parent, TEMPORARY) as file:
         if path.exists():
             shutil.copymode(path, file.name)
-        file.write(content)
+        yield file
         file.flush()
         os.fsync(file.fileno())
         if fcntl is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from seq2tens import _checks as check
+from seq2tens._storage import write_atomically
 
 # Above these numbers of classes the cells of a confusion matrix carry no text, and its grid no lines.
 TEXT_CLASSES, GRID_CLASSES = 20, 40
@@ -64,15 +65,14 @@ def confusion_matrix(
 
 def save(figure: Figure, path: str | Path) -> None:
     """Write a figure as PNG, SVG or PDF, by the suffix; a file that was there stays if this fails."""
-    path = Path(path)
-    suffix = picture_suffix(path)
-    # A name of its own for every process: several may write into one folder.
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        figure.savefig(temporary, format=suffix[1:], dpi=150)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_atomically(Path(path), encoded(figure, Path(path)))
+
+
+def encoded(figure: Figure, path: Path) -> bytes:
+    """A figure as the content of a file of this name."""
+    content = io.BytesIO()
+    figure.savefig(content, format=picture_suffix(path)[1:], dpi=150)
+    return content.getvalue()
 
 
 def picture_suffix(path: Path) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.shell import COMMAND, done, refused, run, table
-from experiments.results_table import row, write
+from experiments.tsc.results_table import row, write
 
 
 @pytest.fixture(scope="module")

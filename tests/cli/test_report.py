@@ -3,7 +3,7 @@
 import pytest
 
 from cli.shell import done, refused
-from experiments.results_table import row, write
+from experiments.tsc.results_table import row, write
 from seq2tens.experiments import report
 
 

@@ -245,7 +245,7 @@ def test_wrong_arguments():
 
 PEAK = """
 import torch
-from seq2tens.experiments.provenance import peak_bytes
+from seq2tens.experiments.core.provenance import peak_bytes
 from seq2tens.nn import {name} as Network, checkpoint_chunks
 
 network = Network(4, 16, {sizes}, return_sequences=False).eval()

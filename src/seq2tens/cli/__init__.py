@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 import seq2tens
+from seq2tens.cli._options import flag, grouped
 from seq2tens.cli._shell import Shell
 from seq2tens.cli.evaluate import evaluate
 from seq2tens.cli.explain import explain
@@ -27,14 +28,13 @@ app = typer.Typer(
     context_settings={"max_content_width": 100},
 )
 for verb in (fit, predict, evaluate, explain, impute, stream, info, report):
-    app.command()(verb)
+    app.command()(grouped(verb))
 app.add_typer(reproduce)
 
 
 @app.callback(invoke_without_command=True)
 def root(
-    context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    context: typer.Context, version: Annotated[bool, flag("--version", "Print the version and exit.")] = False
 ) -> None:
     """Classify sequences: train a network on a file, save it, use it.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from seq2tens.cli._options import option
 from seq2tens.cli._shell import UserError, note, refusing
 
 if TYPE_CHECKING:  # importing them takes seconds
@@ -28,32 +29,15 @@ DataArgument = Annotated[
     ),
 ]
 SplitOption = Annotated[
-    str | None,
-    typer.Option(
-        "--split", metavar="train|test", help="Which half, for data that has two.", show_default=False
-    ),
+    str | None, option("train|test", "Which half, for data that has two.", show_default=False)
 ]
-IdOption = Annotated[
-    str | None,
-    typer.Option(
-        "--id-column",
-        metavar="NAME",
-        help="Long tables: the column that tells sequences apart. [default: id]",
-    ),
+IdColumn = Annotated[
+    str | None, option("NAME", "Long tables: the column that tells sequences apart. [default: id]")
 ]
-TimeOption = Annotated[
-    str | None,
-    typer.Option("--time-column", metavar="NAME", help="Long tables: the time of a step. [default: time]"),
-]
-LabelOption = Annotated[
-    str | None,
-    typer.Option("--label-column", metavar="NAME", help="Long tables: the class. [default: label]"),
-]
-ChannelsOption = Annotated[
-    str | None,
-    typer.Option(
-        "--channel-columns", metavar="A,B,…", help="Long tables: the channels. [default: all other columns]"
-    ),
+TimeColumn = Annotated[str | None, option("NAME", "Long tables: the time of a step. [default: time]")]
+LabelColumn = Annotated[str | None, option("NAME", "Long tables: the class. [default: label]")]
+ChannelColumns = Annotated[
+    str | None, option("A,B,…", "Long tables: the channels. [default: all other columns]")
 ]
 
 
@@ -61,18 +45,19 @@ ChannelsOption = Annotated[
 class Reading:
     """How to read DATA: which half, and the names of columns, None where the user did not say."""
 
-    split: str | None = None
-    id: str | None = None
-    time: str | None = None
-    label: str | None = None
-    channels: str | None = None
+    split: SplitOption = None
+    id_column: IdColumn = None
+    time_column: TimeColumn = None
+    label_column: LabelColumn = None
+    channel_columns: ChannelColumns = None
 
     @property
     def named(self) -> dict[str, Any]:
         """The columns that the user named."""
-        names = {name: getattr(self, name) for name in ("id", "time", "label") if getattr(self, name)}
-        if self.channels is not None:
-            names["channels"] = tuple(name.strip() for name in self.channels.split(","))
+        columns = {"id": self.id_column, "time": self.time_column, "label": self.label_column}
+        names: dict[str, Any] = {name: column for name, column in columns.items() if column}
+        if self.channel_columns is not None:
+            names["channels"] = tuple(name.strip() for name in self.channel_columns.split(","))
         return names
 
     def columns(self, known: Columns | None = None, *, label_optional: bool = False) -> Columns:
@@ -80,7 +65,7 @@ class Reading:
         from seq2tens.data import Columns
 
         # A name that the user gave and that is not there is a slip.
-        optional = label_optional and self.label is None
+        optional = label_optional and self.label_column is None
         return replace(known or Columns(), label_optional=optional, **self.named)
 
 
@@ -88,13 +73,13 @@ def load(data: str, reading: Reading, default: Half, columns: Columns) -> Labell
     """The half of DATA to work with."""
     from seq2tens.data import Labelled
 
-    found = load_all(data, reading, columns)
-    if isinstance(found, Labelled):
+    halves = load_all(data, reading, columns)
+    if isinstance(halves, Labelled):
         if reading.split is not None:
             raise UserError(f"`--split` is for data that has two halves, but {data} has one")
-        return found
+        return halves
     half = reading.split or default
-    chosen = found.train if half == "train" else found.test
+    chosen = halves.train if half == "train" else halves.test
     if len(chosen) == 0:
         raise UserError(f"the half `{half}` of {data} must hold at least one sequence, got none")
     return chosen
@@ -122,19 +107,19 @@ def _read_table(path: Path, columns: Columns) -> Labelled | Split:
     from seq2tens.data.readers.long import NO_LABELS
 
     try:
-        found = read(path, columns)
+        table = read(path, columns)
     except ReadError as error:
         # The advice is for Python; the shell has its own.
         raise UserError(str(error).replace(NO_LABELS, "; `--label-column` names another")) from error
-    if columns.channels is None and isinstance(found, Labelled):
-        _tell_channels(found)
-    return found
+    if columns.channels is None and isinstance(table, Labelled):
+        _note_channels(table)
+    return table
 
 
-def _tell_channels(found: Labelled) -> None:
+def _note_channels(table: Labelled) -> None:
     """What nobody has chosen is told."""
-    index = f", not {listed([repr(name) for name in found.index_columns])}" if found.index_columns else ""
-    note(f"channels are {listed(found.channels or ())}{index}; `--channel-columns` names others")
+    index = f", not {listed([repr(name) for name in table.index_columns])}" if table.index_columns else ""
+    note(f"channels are {listed(table.channels or ())}{index}; `--channel-columns` names others")
 
 
 def listed(names: Sequence[object]) -> str:

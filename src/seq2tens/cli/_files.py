@@ -6,6 +6,8 @@ written to as they are: replacing them would take them away from those who use t
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import shutil
 import stat
@@ -14,15 +16,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Annotated, BinaryIO
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
+from seq2tens.cli._options import flag
 from seq2tens.cli._shell import UserError, refusing
 
+if TYPE_CHECKING:  # importing it takes seconds
+    from matplotlib.figure import Figure
+
 STDOUT = Path("-")
-Force = Annotated[bool, typer.Option("--force", help="Replace files that are there already.")]
+Force = Annotated[bool, flag("--force", "Replace files that are there already.")]
 
 
 @dataclass(frozen=True)
@@ -38,25 +44,32 @@ class Output:
         return self.stdout is None and not _written_through(self.path)
 
     @contextmanager
-    def replacing(self) -> Iterator[Path]:
+    def replacing(self) -> Iterator[BinaryIO]:
         """Another file to write, which takes the place of this one in the end, or vanishes if that fails."""
-        target = Path(os.path.realpath(self.path))
-        # In the same folder, since only within a file system files can be put in place at once.
-        where = target.parent if self.regular else None
-        with refusing(OSError), TemporaryDirectory(prefix=f".{target.name}.", dir=where) as folder:
-            temporary = Path(folder) / target.name
-            yield temporary
-            if self.regular:
-                if target.exists():
-                    shutil.copymode(target, temporary)
-                os.replace(temporary, target)
-            else:
-                self._write_through(temporary)
+        from seq2tens import _storage
 
-    def write_text(self, text: str) -> None:
-        """Write a text, in one encoding everywhere."""
-        with self.replacing() as temporary:
-            temporary.write_text(text, encoding="utf-8", newline="")
+        with refusing(OSError):
+            if self.regular:
+                with _storage.replacing(self.path) as file:
+                    yield file
+                return
+            with TemporaryFile() as file:
+                yield file
+                file.seek(0)
+                self._write_through(file)
+
+    def write(self, content: bytes | str, *, tell: bool = True) -> None:
+        """Write a result and say where it is; a text is in one encoding everywhere."""
+        with self.replacing() as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+        if tell:
+            self.tell()
+
+    def draw(self, figure: Figure) -> None:
+        """Write a picture, by the suffix, and say where it is."""
+        from seq2tens import plots
+
+        self.write(plots.encoded(figure, self.path))
 
     def tell(self) -> None:
         """Say where the result is."""
@@ -67,11 +80,10 @@ class Output:
         """For results that are written as they come; what is no regular file is never cut."""
         return self.stdout or self.path.open("wb" if self.regular else "ab")
 
-    def _write_through(self, source: Path) -> None:
+    def _write_through(self, content: IO[bytes]) -> None:
         target = self.open()
         try:
-            with source.open("rb") as content:
-                shutil.copyfileobj(content, target)
+            shutil.copyfileobj(content, target)
             target.flush()
         finally:
             if target is not self.stdout:
@@ -118,7 +130,7 @@ def picture(path: Path | None, option: str, *, force: bool) -> Output | None:
     return output(path, option, force=force)
 
 
-def kept(path: Path, option: str, suffixes: Sequence[str] = ()) -> None:
+def check_read_again(path: Path, option: str, suffixes: Sequence[str] = ()) -> None:
     """Require a file that the verb reads before it writes, so that nothing in it is lost."""
     if path == STDOUT or (_written_through(path) and not path.is_dir()):
         raise UserError(f"`{option}` must be a regular file, because it is read again, got {path}")
@@ -169,3 +181,10 @@ def _claimed_stdout(option: str) -> BinaryIO:
     stream = typer.get_binary_stream("stdout")
     sys.stdout = sys.stderr
     return stream
+
+
+def csv_line(cells: Sequence[object]) -> str:
+    """Cells as a line of CSV."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(cells)
+    return text.getvalue()

@@ -6,7 +6,7 @@ import ast
 import inspect
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,11 +25,15 @@ FolderArgument = Annotated[
 ]
 
 
+def arguments(options: Any, leaving: Sequence[str]) -> dict[str, Any]:
+    """Those of the options of a verb that are arguments of its estimator."""
+    return {
+        field.name: getattr(options, field.name) for field in fields(options) if field.name not in leaving
+    }
+
+
 def make(
-    name: str,
-    options: dict[str, Any],
-    settings: Sequence[str],
-    models: Mapping[str, type[Any]] | None = None,
+    name: str, options: dict[str, Any], settings: Sequence[str], models: Mapping[str, type[Any]] | None = None
 ) -> Any:
     """A new estimator, a classifier if `models` does not say more; options that are None are left to its own
     defaults."""
@@ -39,19 +43,18 @@ def make(
     if name not in models:
         raise UserError(f"`--model` must be one of {', '.join(models)}, got {name!r}")
     known = inspect.signature(models[name]).parameters
-    given = {key: value for key, value in options.items() if value is not None}
-    given |= {key: None for key in ("class_weight", "scaling") if given.get(key) == "none"}
+    chosen = {key: value for key, value in options.items() if value is not None}
+    chosen |= {key: None for key in ("class_weight", "scaling") if chosen.get(key) == "none"}
     for key in ("progress", "random_state"):
         if key not in known:
-            given.pop(key, None)  # they have defaults in the shell, and not every model has a use for them
-    for key in given:
+            chosen.pop(key, None)  # they have defaults in the shell, and not every model has a use for them
+    for key in chosen:
         if key not in known:
             raise UserError(f"`--{key.replace('_', '-')}` is no setting of the model {name}")
-    if "device" in given:
-        _check_device(str(given["device"]))
+    if "device" in chosen:
+        _check_device(str(chosen["device"]))
     sizes = {key: parameter.default for key, parameter in known.items() if key not in options}
-    arguments: dict[str, Any] = {**given, **_parsed(settings, sizes)}
-    return models[name](**arguments)
+    return models[name](**chosen, **_parsed(settings, sizes))
 
 
 def option_names(classifier: Any, options: dict[str, Any]) -> dict[str, str]:
@@ -90,9 +93,9 @@ def load_with_data(
     classifier = load(folder)
     saved = classifier.notes_.get("columns")
     known = Columns() if saved is None else Columns(**{**saved, "channels": tuple(saved["channels"])})
-    found = _data.load(data, reading, "test", reading.columns(known, label_optional=label_optional))
-    sequences = _data.without_times(found.sequences, wanted=classifier.preparation_.clock is not None)
-    return classifier, replace(found, sequences=sequences)
+    labelled = _data.load(data, reading, "test", reading.columns(known, label_optional=label_optional))
+    sequences = _data.without_times(labelled.sequences, wanted=classifier.preparation_.clock is not None)
+    return classifier, replace(labelled, sequences=sequences)
 
 
 def probabilities(classifier: Any, sequences: Sequences) -> np.ndarray:

@@ -101,8 +101,8 @@ def _check_header(names: Sequence[str], fields: Fields) -> None:
     for name in wanted:
         if name not in names:
             raise UserError(f"the header must name the columns {', '.join(wanted)} of the model, got {shown}")
-    found = fields.channels or [name for name in names if name not in others]
-    if len(found) != fields.n_channels:
+    channels = fields.channels or [name for name in names if name not in others]
+    if len(channels) != fields.n_channels:
         raise UserError(f"the header must name {fields.n_channels} channels as in training, got {shown}")
     if len(set(names)) < len(names):
         raise UserError(f"the header must not name two columns alike, got {shown}")
@@ -144,8 +144,8 @@ def _values(data: Any, n_channels: int) -> list[float]:
 
 def _entry(data: dict[str, Any], name: str) -> Any:
     if name not in data:
-        found = ", ".join(data) or "nothing"
-        raise RowError(f"must have `{name}` (null where missing), got {found:.60}")
+        names = ", ".join(data) or "nothing"
+        raise RowError(f"must have `{name}` (null where missing), got {names:.60}")
     return data[name]
 
 

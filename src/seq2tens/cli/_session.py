@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from seq2tens.cli._files import Output
+from seq2tens.cli._files import Output, csv_line
 from seq2tens.cli._rows import Row, RowError
 from seq2tens.cli._shell import UserError, refusing
 
@@ -151,14 +149,14 @@ class Session:
         """Write the names of the columns, once."""
         if self.sink.written == 0:
             names = [f"probability_{name}" for name in self.stream.classes_.tolist()]
-            self.sink.write(_csv_line(["row", *(["id"] if has_id else []), "prediction", *names]))
+            self.sink.write(csv_line(["row", *(["id"] if has_id else []), "prediction", *names]))
 
     def _prediction(self, probabilities: Any) -> str:
         classes = self.stream.classes_.tolist()
         best, numbers = classes[probabilities.argmax()], probabilities.tolist()
         key = {} if self.id is None else {"id": self.id}
         if self.format == "csv":
-            return _csv_line([self.rows + 1, *key.values(), best, *numbers])
+            return csv_line([self.rows + 1, *key.values(), best, *numbers])
         named = {str(name): number for name, number in zip(classes, numbers, strict=True)}
         return json.dumps({"row": self.rows + 1, **key, "prediction": best, "probabilities": named}) + "\n"
 
@@ -167,9 +165,3 @@ def _rows(values: Any, times: Any) -> list[tuple[float | None, list[float]]]:
     """What `save` has made of pending rows, back again."""
     clock = times.tolist() or [None] * len(values)
     return list(zip(clock, values.tolist(), strict=True))
-
-
-def _csv_line(cells: list[Any]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(cells)
-    return text.getvalue()

@@ -24,8 +24,8 @@ class UserError(Exception):
 
 
 @contextmanager
-def refusing(*kinds: type[Exception], **names: str) -> Iterator[None]:
-    """Turn what the library refuses, and errors of other `kinds`, into a `UserError`.
+def refusing(*errors: type[Exception], **names: str) -> Iterator[None]:
+    """Turn what the library refuses, and other `errors`, into a `UserError`.
 
     The message speaks of Python arguments; `names` gives what they are called in the shell.
     """
@@ -33,7 +33,7 @@ def refusing(*kinds: type[Exception], **names: str) -> Iterator[None]:
 
     try:
         yield
-    except (ArgumentError, *kinds) as error:  # type: ignore[misc]
+    except (ArgumentError, *errors) as error:  # type: ignore[misc]
         raise UserError(_renamed(_sentence(error), names)) from error
 
 
@@ -78,5 +78,5 @@ def _sentence(error: Exception) -> str:
 
 
 def _renamed(message: str, names: dict[str, str]) -> str:
-    message = re.sub(r"`(\w+)`", lambda found: f"`{names.get(found[1], found[1])}`", message)
+    message = re.sub(r"`(\w+)`", lambda match: f"`{names.get(match[1], match[1])}`", message)
     return re.sub(r"\bNone\b", "none", message)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from typing import Any, BinaryIO, NoReturn
 
 import typer
 
-from seq2tens.cli._shell import note
+from seq2tens.cli._shell import note, refusing
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 Handler = Callable[[int, FrameType | None], None]
@@ -61,18 +62,25 @@ def stoppable() -> Iterator[Stoppable]:
 
 
 @contextmanager
-def trainable(estimator: Any, prospect: Callable[[], str]) -> Iterator[None]:
-    """Train inside: a signal interrupts, `prospect` says what becomes of the work, and the verb ends."""
+def training(estimator: Any, prospect: Callable[[], str], **names: str) -> Iterator[None]:
+    """Train inside, and say how long it took: a signal interrupts, `prospect` says what becomes of the work,
+    and the verb ends. `names` are what arguments are called in the shell.
+    """
     from seq2tens.estimators.interruption import InterruptedFitWarning
+    from seq2tens.training import NonFiniteLoss
 
-    heard = [signal.SIGINT]
+    heard, begin = [signal.SIGINT], time.perf_counter()
 
     def interrupt(number: int, frame: FrameType | None) -> NoReturn:
         heard.append(signal.Signals(number))
         raise KeyboardInterrupt
 
     try:
-        with _handled(interrupt), warnings.catch_warnings():
+        with (
+            _handled(interrupt),
+            warnings.catch_warnings(),
+            refusing(NonFiniteLoss, OSError, ImportError, **names),
+        ):
             warnings.simplefilter("ignore", InterruptedFitWarning)
             yield
             if getattr(estimator, "interrupted_", False):
@@ -80,6 +88,7 @@ def trainable(estimator: Any, prospect: Callable[[], str]) -> Iterator[None]:
     except KeyboardInterrupt:
         note(f"interrupted; {prospect()}")
         raise typer.Exit(128 + heard[-1]) from None
+    typer.echo(f"trained in {time.perf_counter() - begin:.1f} s")
 
 
 @contextmanager

@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from seq2tens.cli import _data, _files, _models
+from seq2tens.cli._options import option
 from seq2tens.cli._shell import UserError
 
 if TYPE_CHECKING:  # importing them takes seconds
@@ -16,27 +15,20 @@ if TYPE_CHECKING:  # importing them takes seconds
 
     from seq2tens.estimators.evaluation import Evaluation
 
-Confusion = Annotated[
-    Path | None,
-    typer.Option("--confusion", metavar="FILE", help="Draw the confusion matrix (.png, .svg, .pdf)."),
-]
+Confusion = Annotated[Path | None, option("FILE", "Draw the confusion matrix (.png, .svg, .pdf).")]
 Json = Annotated[
-    Path | None,
-    typer.Option("--json", metavar="FILE", help="Write the numbers for other programs (.json; - is stdout)."),
+    Path | None, option("FILE", "Write the numbers for other programs (.json; - is stdout).", "--json")
 ]
 
 
 def evaluate(
     folder: _models.FolderArgument,
     data: _data.DataArgument,
+    *,
     confusion: Confusion = None,
     json_file: Json = None,
     force: _files.Force = False,
-    split: _data.SplitOption = None,
-    id_column: _data.IdOption = None,
-    time_column: _data.TimeOption = None,
-    label_column: _data.LabelOption = None,
-    channel_columns: _data.ChannelsOption = None,
+    reading: _data.Reading,
 ) -> None:
     """Compare a saved model's predictions with the labels.
 
@@ -51,48 +43,35 @@ def evaluate(
       seq2tens evaluate model test.csv
       seq2tens evaluate model JapaneseVowels --confusion confusion.png --json scores.json
     """
-    picture = _files.picture(confusion, "--confusion", force=force)
-    numbers = None if json_file is None else _files.output(json_file, "--json", (".json",), force=force)
-    reading = _data.Reading(split, id_column, time_column, label_column, channel_columns)
-    classifier, found = _models.load_with_data(folder, data, reading, label_optional=False)
-    _data.classes_of(found, data)
-    labels = _as_classes(found.labels, classifier.classes_, data)
-    chances = _models.probabilities(classifier, found.sequences)
-    _report(labels, chances, classifier.classes_, picture, numbers)
-
-
-def _report(
-    labels: list[Any],
-    chances: np.ndarray,
-    classes: np.ndarray,
-    picture: _files.Output | None,
-    numbers: _files.Output | None,
-) -> None:
     from seq2tens.estimators.evaluation import evaluate as compare
 
-    evaluation = compare(labels, chances, classes)
+    picture = _files.picture(confusion, "--confusion", force=force)
+    numbers = None if json_file is None else _files.output(json_file, "--json", (".json",), force=force)
+    classifier, labelled = _models.load_with_data(folder, data, reading, label_optional=False)
+    _data.classes_of(labelled, data)
+    classes = classifier.classes_
+    labels = _as_classes(labelled.labels, classes, data)
+    probabilities = _models.probabilities(classifier, labelled.sequences)
+    evaluation = compare(labels, probabilities, classes)
     _print(evaluation)
     if numbers is not None:
-        numbers.write_text(json.dumps(evaluation.to_dict(), indent=2, ensure_ascii=False) + "\n")
-        numbers.tell()
+        numbers.write(json.dumps(evaluation.to_dict(), indent=2, ensure_ascii=False) + "\n")
     if picture is not None:
         from seq2tens import plots
 
         names = [row.label for row in evaluation.classes]
-        with picture.replacing() as file:
-            plots.save(plots.confusion_matrix(labels, classes[chances.argmax(axis=1)], names), file)
-        picture.tell()
+        picture.draw(plots.confusion_matrix(labels, classes[probabilities.argmax(axis=1)], names))
 
 
 def _as_classes(labels: np.ndarray | None, classes: np.ndarray, data: str) -> list[Any]:
     """Labels with the type of the model's classes: a .csv has only texts, other files have numbers too."""
     known = {str(name): name for name in classes.tolist()}
-    found = [] if labels is None else [known.get(str(label), label) for label in labels.tolist()]
-    if not set(found) & set(known.values()):
+    named = [] if labels is None else [known.get(str(label), label) for label in labels.tolist()]
+    if not set(named) & set(known.values()):
         raise UserError(
-            f"the labels of {data} must be classes of the model ({', '.join(known)}), got {found[0]!r}"
+            f"the labels of {data} must be classes of the model ({', '.join(known)}), got {named[0]!r}"
         )
-    return found
+    return named
 
 
 def _print(evaluation: Evaluation) -> None:

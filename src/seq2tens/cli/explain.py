@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from seq2tens.cli import _data, _files, _models
+from seq2tens.cli._options import option
 from seq2tens.cli._shell import UserError, refusing
 
 if TYPE_CHECKING:  # importing them takes seconds
     from seq2tens.data import Labelled
     from seq2tens.explaining import Explanation, VariableAt
 
-Id = Annotated[
-    str,
-    typer.Option(
-        "--id", metavar="ID", help="The sequence: its id, or its number from 0.", show_default=False
-    ),
-]
-Out = Annotated[
-    Path, typer.Option("--out", metavar="DIR", help="Where to write table and picture.", show_default=False)
-]
+Id = Annotated[str, option("ID", "The sequence: its id, or its number from 0.", "--id", show_default=False)]
+Out = Annotated[Path, option("DIR", "Where to write table and picture.", show_default=False)]
 Target = Annotated[
-    str | None,
-    typer.Option(
-        "--target", metavar="CLASS", help="The class. [default: the second of two, else the predicted one]"
-    ),
+    str | None, option("CLASS", "The class. [default: the second of two, else the predicted one]")
 ]
-Unit = Annotated[str, typer.Option("--unit", metavar="TEXT", help="What the axis of time is called.")]
+Unit = Annotated[str, option("TEXT", "What the axis of time is called.")]
 FILES = ("explanation.csv", "explanation.png")
 # Lines of each list that is printed.
 SHOWN = 5
+
+
+@dataclass(frozen=True)
+class ExplainOptions:
+    """What is explained, and how it is shown."""
+
+    target: Target = None
+    unit: Unit = "time"
+    force: _files.Force = False
 
 
 def explain(
@@ -40,14 +41,8 @@ def explain(
     data: _data.DataArgument,
     key: Id,
     out: Out,
-    target: Target = None,
-    unit: Unit = "time",
-    force: _files.Force = False,
-    split: _data.SplitOption = None,
-    id_column: _data.IdOption = None,
-    time_column: _data.TimeOption = None,
-    label_column: _data.LabelOption = None,
-    channel_columns: _data.ChannelsOption = None,
+    options: ExplainOptions,
+    reading: _data.Reading,
 ) -> None:
     """Tell what carried a saved network's prediction for one sequence.
 
@@ -62,31 +57,29 @@ def explain(
       seq2tens explain model stays.csv --id 132539 --out why --unit hours
     """
     _files.check_folder(out, "--out")
-    _files.check_new([out / name for name in FILES], "--out", force=force)
-    reading = _data.Reading(split, id_column, time_column, label_column, channel_columns)
-    classifier, found = _models.load_with_data(folder, data, reading, label_optional=True)
-    chosen = found[_row(found, key, data)]
+    _files.check_new([out / name for name in FILES], "--out", force=options.force)
+    classifier, labelled = _models.load_with_data(folder, data, reading, label_optional=True)
+    chosen = labelled[_row(labelled, key, data)]
     from seq2tens.explaining import explain as explain_sequence
 
     with refusing(TypeError, x="DATA", target="--target", model="DIR"):
         explanation = explain_sequence(
             classifier,
             chosen.sequences,
-            target=_class(target, classifier.classes_.tolist()),
-            names=found.channels,
+            target=_class(options.target, classifier.classes_.tolist()),
+            names=labelled.channels,
         )
-    table, picture = _files.outputs(out, FILES, "--out", force=force)
-    with table.replacing() as file:
-        explanation.to_csv(file)
-    with picture.replacing() as file:
-        explanation.plot(file, unit=unit)
+    table, picture = _files.outputs(out, FILES, "--out", force=options.force)
+    with refusing(OSError):
+        explanation.to_csv(table.path)
+        explanation.plot(picture.path, unit=options.unit)
     _print(explanation)
     typer.echo(f"saved explanation.csv and explanation.png in {out}")
 
 
-def _row(found: Labelled, key: str, data: str) -> int:
+def _row(labelled: Labelled, key: str, data: str) -> int:
     """The number of the sequence with this id."""
-    ids = list(map(str, range(len(found)) if found.ids is None else found.ids.tolist()))
+    ids = list(map(str, range(len(labelled)) if labelled.ids is None else labelled.ids.tolist()))
     if key not in ids:
         some = ", ".join(ids[:3]) + (", …" if len(ids) > 3 else "")
         raise UserError(f"`--id` must be one of the {len(ids)} ids of {data} ({some}), got {key!r}")

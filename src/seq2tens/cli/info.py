@@ -24,10 +24,10 @@ Facts = dict[str, object]
 
 def info(
     subject: Subject = None,
-    id_column: _data.IdOption = None,
-    time_column: _data.TimeOption = None,
-    label_column: _data.LabelOption = None,
-    channel_columns: _data.ChannelsOption = None,
+    id_column: _data.IdColumn = None,
+    time_column: _data.TimeColumn = None,
+    label_column: _data.LabelColumn = None,
+    channel_columns: _data.ChannelColumns = None,
 ) -> None:
     """Say what there is: the installation, a saved model, or data.
 
@@ -53,8 +53,8 @@ def info(
 def _halves(data: str, reading: _data.Reading) -> dict[str, Labelled]:
     from seq2tens.data import Split
 
-    found = _data.load_all(data, reading, reading.columns(label_optional=True))
-    return {"train": found.train, "test": found.test} if isinstance(found, Split) else {"": found}
+    halves = _data.load_all(data, reading, reading.columns(label_optional=True))
+    return {"train": halves.train, "test": halves.test} if isinstance(halves, Split) else {"": halves}
 
 
 def _installation() -> Facts:

@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from seq2tens.cli import _data, _files, _models
+from seq2tens.cli._options import option
 
 if TYPE_CHECKING:  # importing it takes seconds
     import numpy as np
 
-Out = Annotated[
-    Path,
-    typer.Option(
-        "--out", metavar="FILE", help="Where to write the table (.csv; - is stdout).", show_default=False
-    ),
-]
+Out = Annotated[Path, option("FILE", "Where to write the table (.csv; - is stdout).", show_default=False)]
 
 
 def predict(
     folder: _models.FolderArgument,
     data: _data.DataArgument,
     out: Out,
+    *,
     force: _files.Force = False,
-    split: _data.SplitOption = None,
-    id_column: _data.IdOption = None,
-    time_column: _data.TimeOption = None,
-    label_column: _data.LabelOption = None,
-    channel_columns: _data.ChannelsOption = None,
+    reading: _data.Reading,
 ) -> None:
     """Predict the classes of DATA with a saved model.
 
@@ -47,19 +36,15 @@ def predict(
       seq2tens predict model new.csv --out - | sort
     """
     result = _files.output(out, "--out", (".csv",), force=force)
-    reading = _data.Reading(split, id_column, time_column, label_column, channel_columns)
-    classifier, found = _models.load_with_data(folder, data, reading, label_optional=True)
-    probabilities = _models.probabilities(classifier, found.sequences)
-    ids = range(len(found)) if found.ids is None else found.ids.tolist()
-    result.write_text(_table(ids, probabilities, classifier.classes_.tolist()))
-    result.tell()
+    classifier, labelled = _models.load_with_data(folder, data, reading, label_optional=True)
+    probabilities = _models.probabilities(classifier, labelled.sequences)
+    ids = range(len(labelled)) if labelled.ids is None else labelled.ids.tolist()
+    result.write(_table(ids, probabilities, classifier.classes_.tolist()))
 
 
 def _table(ids: Iterable[Any], probabilities: np.ndarray, classes: list[Any]) -> str:
     """The predictions as text; probabilities with all their digits."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["id", "prediction", *(f"probability_{name}" for name in classes)])
+    lines = [_files.csv_line(["id", "prediction", *(f"probability_{name}" for name in classes)])]
     for key, row, best in zip(ids, probabilities.tolist(), probabilities.argmax(axis=1), strict=True):
-        writer.writerow([key, classes[best], *row])
-    return text.getvalue()
+        lines.append(_files.csv_line([key, classes[best], *row]))
+    return "".join(lines)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from seq2tens.cli import _files
+from seq2tens.cli._options import option
 from seq2tens.cli._shell import UserError, refusing
 
 ResultsArgument = Annotated[
@@ -18,25 +19,13 @@ ResultsArgument = Annotated[
         show_default=False,
     ),
 ]
-Out = Annotated[
-    Path | None,
-    typer.Option("--out", metavar="FILE", help="Write one HTML page with all there is (.html; - is stdout)."),
-]
+Out = Annotated[Path | None, option("FILE", "Write one HTML page with all there is (.html; - is stdout).")]
 Markdown = Annotated[
-    Path | None,
-    typer.Option(
-        "--markdown",
-        metavar="FILE",
-        help="Put the main tables between the marks of this Markdown page.",
-    ),
+    Path | None, option("FILE", "Put the main tables between the marks of this Markdown page.")
 ]
 Parts = Annotated[
     Path | None,
-    typer.Option(
-        "--parts",
-        metavar="DIR",
-        help="Write every table (.md, .csv, .tex) and every figure (.svg) as a file of its own.",
-    ),
+    option("DIR", "Write every table (.md, .csv, .tex) and every figure (.svg) as a file of its own."),
 ]
 
 
@@ -73,8 +62,7 @@ def report(
         return
     sections = reports.sections(sources)
     if page is not None:
-        page.write_text(reports.page(sections, sources, f"seq2tens report {results} --out {out}"))
-        page.tell()
+        page.write(reports.page(sections, sources, f"seq2tens report {results} --out {out}"))
     if parts is not None:
         _write_parts(parts, reports.files(sections), force)
 
@@ -83,7 +71,7 @@ def _check(out: Path | None, markdown: Path | None, parts: Path | None) -> None:
     if out is markdown is parts is None:
         raise UserError("one of `--out`, `--markdown` and `--parts` must say where the report goes, got none")
     if markdown is not None:
-        _files.kept(markdown, "--markdown")
+        _files.check_read_again(markdown, "--markdown")
     _files.check_folder(parts, "--parts")
 
 
@@ -92,14 +80,11 @@ def _write_markdown(path: Path, tables: str) -> None:
 
     with refusing(OSError, UnicodeDecodeError):
         text = between_marks(path.read_text(encoding="utf-8"), tables, path)
-    page = _files.Output(path)
-    page.write_text(text)
-    page.tell()
+    _files.Output(path).write(text)
 
 
 def _write_parts(folder: Path, files: dict[str, str], force: bool) -> None:
-    for place, text in zip(
-        _files.outputs(folder, list(files), "--parts", force=force), files.values(), strict=True
-    ):
-        place.write_text(text)
+    places = _files.outputs(folder, list(files), "--parts", force=force)
+    for place, text in zip(places, files.values(), strict=True):
+        place.write(text, tell=False)
     typer.echo(f"saved {len(files)} files in {folder}")

@@ -4,65 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from seq2tens.cli import _files, _models
+from seq2tens.cli._options import flag, option
 from seq2tens.cli._rows import Fields, Parse, RowError, csv_parser, json_parser
 from seq2tens.cli._session import Refused, Session
 from seq2tens.cli._shell import UserError, note, refusing
 from seq2tens.cli._stopping import Stopped, stoppable
 
-Format = Annotated[
-    str, typer.Option("--format", metavar="csv|jsonl", help="What rows and predictions look like.")
-]
-Every = Annotated[
-    int, typer.Option("--every", metavar="N", help="Predict after every N-th row of a sequence.")
-]
+Format = Annotated[str, option("csv|jsonl", "What rows and predictions look like.")]
+Every = Annotated[int, option("N", "Predict after every N-th row of a sequence.")]
 Length = Annotated[
     int | None,
-    typer.Option(
-        "--length",
-        metavar="N",
-        help="Steps of a whole sequence, for networks that see time as a share of it. [default: no end]",
-    ),
+    option("N", "Steps of a whole sequence, for networks that see time as a share of it. [default: no end]"),
 ]
-State = Annotated[
-    Path | None,
-    typer.Option("--state", metavar="FILE", help="Keep the state there; if it is there already, go on."),
-]
-SaveEvery = Annotated[
-    int, typer.Option("--save-every", metavar="N", help="Save the state after so many rows, and at the end.")
-]
-OnError = Annotated[
-    str, typer.Option("--on-error", metavar="stop|skip", help="What to do about a row that cannot be read.")
-]
-Out = Annotated[
-    Path,
-    typer.Option("--out", metavar="FILE", help="Where to write the predictions (.csv, .jsonl; - is stdout)."),
-]
+State = Annotated[Path | None, option("FILE", "Keep the state there; if it is there already, go on.")]
+SaveEvery = Annotated[int, option("N", "Save the state after so many rows, and at the end.")]
+OnError = Annotated[str, option("stop|skip", "What to do about a row that cannot be read.")]
+Out = Annotated[Path, option("FILE", "Where to write the predictions (.csv, .jsonl; - is stdout).")]
 Continue = Annotated[
     bool,
-    typer.Option(
-        "--continue", help="The input begins where the state ends; else its rows up to there are passed over."
-    ),
+    flag("--continue", "The input begins where the state ends; else its rows up to there are passed over."),
 ]
 
 
-def stream(
-    folder: _models.FolderArgument,
-    format: Format = "csv",
-    every: Every = 1,
-    length: Length = None,
-    state: State = None,
-    save_every: SaveEvery = 1000,
-    on_error: OnError = "stop",
-    out: Out = _files.STDOUT,
-    force: _files.Force = False,
-    resume: Continue = False,
-) -> None:
+@dataclass(frozen=True)
+class StreamOptions:
+    """What comes in and goes out, and what is kept meanwhile."""
+
+    format: Format = "csv"
+    every: Every = 1
+    length: Length = None
+    state: State = None
+    save_every: SaveEvery = 1000
+    on_error: OnError = "stop"
+    out: Out = _files.STDOUT
+    force: _files.Force = False
+    resume: Continue = False
+
+
+def stream(folder: _models.FolderArgument, options: StreamOptions) -> None:
     """Read rows from stdin, one step each, and write predictions as they come.
 
     A row is a line of CSV, after a header with the names of the channels, or a line of JSON: a list of
@@ -79,47 +65,50 @@ def stream(
       sensor | seq2tens stream model --format jsonl --every 10
       seq2tens stream model --state state.bin --out predictions.csv < rows.csv
     """
-    from seq2tens import _checks as check
-
-    with refusing(format="--format", on_error="--on-error", every="--every", save_every="--save-every"):
-        check.choice("format", format, ("csv", "jsonl"))
-        check.choice("on_error", on_error, ("stop", "skip"))
-        check.positive_int("every", every)
-        check.positive_int("save_every", save_every)
-    if state is not None:
-        _files.kept(state, "--state")
+    _check(options)
+    state = options.state
     going_on = state is not None and state.exists()
-    result = _files.output(out, "--out", (f".{format}",), force=force or going_on)
+    result = _files.output(options.out, "--out", (f".{options.format}",), force=options.force or going_on)
     classifier = _models.load(folder)
     with refusing(length="--length", stream="seq2tens stream"):
-        opened = classifier.stream(length=length)
-    session = Session(opened, format, every, state)
+        opened = classifier.stream(length=options.length)
+    session = Session(opened, options.format, options.every, state)
     with refusing(path="--state", state="--state"):
         session.begin(result)
-    passed = 0 if resume else session.rows
     try:
         with closing(session.sink), stoppable() as listener:
             lines = listener.lines(typer.get_binary_stream("stdin"))
-            _run(session, lines, Fields.of(classifier), passed, save_every, skip=on_error == "skip")
+            _feed(session, lines, Fields.of(classifier), options)
     except Stopped as stopped:
         saved = "" if state is None else f"; the same command goes on from there, with what {state} holds"
         note(f"stopped after row {session.rows}{saved}")
         raise typer.Exit(stopped.exit_code) from None
 
 
-def _run(
-    session: Session, lines: Iterator[str], fields: Fields, passed: int, save_every: int, *, skip: bool
-) -> None:
+def _check(options: StreamOptions) -> None:
+    from seq2tens import _checks as check
+
+    with refusing(format="--format", on_error="--on-error", every="--every", save_every="--save-every"):
+        check.choice("format", options.format, ("csv", "jsonl"))
+        check.choice("on_error", options.on_error, ("stop", "skip"))
+        check.positive_int("every", options.every)
+        check.positive_int("save_every", options.save_every)
+    if options.state is not None:
+        _files.check_read_again(options.state, "--state")
+
+
+def _feed(session: Session, lines: Iterator[str], fields: Fields, options: StreamOptions) -> None:
     """Feed all rows after those that are passed over; the state is saved in the end."""
+    passed = 0 if options.resume else session.rows
     parse = _parser(session, lines, fields)
     if parse is None:
         return
     _pass_over(lines, passed)
     try:
         for line in lines:
-            _take(session, parse, line, skip)
+            _take(session, parse, line, options.on_error == "skip")
             session.rows += 1
-            if session.rows % save_every == 0:
+            if session.rows % options.save_every == 0:
                 session.save()
     except (Stopped, UserError):  # after any other error, what was fed and what was written may differ
         session.save()

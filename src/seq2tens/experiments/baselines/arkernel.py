@@ -105,15 +105,15 @@ class ARKernelClassifier(BaselineClassifier):
         folds = stratified_folds(labels, self.n_folds, seed)
         if not folds or len(grid) * len(kernels) == 1:
             return Setting(*kernels[0], *grid[0])
-        found: dict[Setting, float] = {}
+        accuracies: dict[Setting, float] = {}
         for kernel in kernels:
             distances, _ = self._among(self._transitions(series, Setting(*kernel, *grid[0])))
             unit = median(distances)
             for bandwidth, penalty in grid:
                 gram = np.exp(-distances / (bandwidth * unit))
                 accuracy = held_out_accuracy(machine(penalty), gram, labels, folds)
-                found[Setting(*kernel, bandwidth, penalty)] = accuracy
-        return max(found, key=found.__getitem__)
+                accuracies[Setting(*kernel, bandwidth, penalty)] = accuracy
+        return max(accuracies, key=accuracies.__getitem__)
 
     def _possible_orders(self, series: Series) -> list[int]:
         longest = min(len(values) for values in series) - 1
@@ -224,7 +224,7 @@ def stratified_folds(labels: Labels, n_folds: int, seed: int) -> list[tuple[np.n
     if len(np.unique(labels[rows])) < 2:
         return []
     splitter = StratifiedKFold(int(min(n_folds, counts[counts > 1].min())), shuffle=True, random_state=seed)
-    return [(rows[kept], rows[held]) for kept, held in splitter.split(rows, labels[rows])]
+    return [(rows[train], rows[held_out]) for train, held_out in splitter.split(rows, labels[rows])]
 
 
 def machine(penalty: float) -> SVC:
@@ -235,7 +235,7 @@ def machine(penalty: float) -> SVC:
 def held_out_accuracy(classifier: SVC, gram: Matrix, labels: Labels, folds: Any) -> float:
     """Part of the series that are classified correctly when left out."""
     right = 0.0
-    for kept, held in folds:
-        classifier.fit(gram[np.ix_(kept, kept)], labels[kept])
-        right += np.sum(classifier.predict(gram[np.ix_(held, kept)]) == labels[held])
-    return right / sum(len(held) for _, held in folds)
+    for train, held_out in folds:
+        classifier.fit(gram[np.ix_(train, train)], labels[train])
+        right += np.sum(classifier.predict(gram[np.ix_(held_out, train)]) == labels[held_out])
+    return right / sum(len(held_out) for _, held_out in folds)

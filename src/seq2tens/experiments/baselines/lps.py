@@ -97,11 +97,11 @@ class LPSClassifier(BaselineClassifier):
         if len(settings) == 1:
             return settings[0]
         n_trees = min(TRIAL_TREES, self.n_trees)
-        found = {}
+        accuracies = {}
         for setting in settings:
             trees = self._grow(channels, setting, n_trees, generator)
-            found[setting] = leave_one_out(self._patterns(trees, channels), labels)
-        return max(found, key=found.__getitem__)
+            accuracies[setting] = leave_one_out(self._patterns(trees, channels), labels)
+        return max(accuracies, key=accuracies.__getitem__)
 
     def _grow(
         self, channels: Channels, setting: Setting, n_trees: int, generator: np.random.Generator

@@ -16,7 +16,7 @@ from seq2tens.estimators.networks import NetworkClassifier
 from seq2tens.nn.masked import align, check_rate, mean_pool
 from seq2tens.nn.networks import KERNELS, ConvBlock
 
-Path = Float[Tensor, "batch time channels"]
+SequenceBatch = Float[Tensor, "batch time channels"]
 Mask = Bool[Tensor, "batch time"]
 
 
@@ -31,7 +31,7 @@ class SqueezeExcitation(nn.Module):
         for layer in (self.squeeze, self.excite):
             nn.init.kaiming_normal_(layer.weight)
 
-    def forward(self, x: Path, mask: Mask | None = None) -> Path:
+    def forward(self, x: SequenceBatch, mask: Mask | None = None) -> SequenceBatch:
         """The mean is over the steps that count."""
         gates = self.excite(self.squeeze(mean_pool(x, mask)).relu()).sigmoid()
         return x * gates[:, None]
@@ -60,7 +60,7 @@ class LastState(nn.Module):
         second_bias.zero_()
         bias[cells : 2 * cells] = 1  # gates are in the order input, forget, cell, output
 
-    def forward(self, x: Path, mask: Mask | None = None) -> Float[Tensor, "batch cells"]:
+    def forward(self, x: SequenceBatch, mask: Mask | None = None) -> Float[Tensor, "batch cells"]:
         """What follows the last step that counts comes too late to change its state."""
         states, _ = self.lstm(x)
         if mask is None:
@@ -97,7 +97,7 @@ class MLSTMFCN(nn.Module):
         self.lstm = LastState(in_features, cells)
 
     def forward(
-        self, x: Path, mask: Mask | None = None, lengths: Int[Tensor, " batch"] | None = None
+        self, x: SequenceBatch, mask: Mask | None = None, lengths: Int[Tensor, " batch"] | None = None
     ) -> Float[Tensor, "batch out_features"]:
         """Steps that do not count are left out, wherever they stand."""
         x, mask, _ = align(x, mask, lengths)

@@ -1,0 +1,50 @@
+"""How options of the verbs are declared."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any, get_type_hints
+
+import typer
+
+
+def option(metavar: str, text: str, *names: str, **more: Any) -> Any:
+    """An option with a value; it is called like its parameter unless there are `names`."""
+    return typer.Option(*names, metavar=metavar, help=text, **more)
+
+
+def flag(name: str, text: str) -> Any:
+    """An option that is there or not."""
+    return typer.Option(name, help=text)
+
+
+def grouped(verb: Callable[..., None]) -> Callable[..., None]:
+    """Have a verb take options together: a parameter that is a dataclass stands for its fields.
+
+    In the shell they are options like others, at the place of the parameter.
+    """
+    hints = get_type_hints(verb, include_extras=True)
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(verb).parameters.items():
+        if name in groups:
+            types = get_type_hints(groups[name], include_extras=True)
+            parameters += [_parameter(field.name, field.default, types) for field in fields(groups[name])]
+        else:
+            parameters.append(_parameter(name, parameter.default, hints))
+
+    def ungrouped(**values: Any) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+        verb(**values)
+
+    ungrouped.__name__, ungrouped.__doc__ = verb.__name__, verb.__doc__
+    ungrouped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return ungrouped
+
+
+def _parameter(name: str, default: Any, types: dict[str, Any]) -> inspect.Parameter:
+    default = inspect.Parameter.empty if default is MISSING else default
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=types[name])

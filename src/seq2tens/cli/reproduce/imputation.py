@@ -1,0 +1,104 @@
+"""`seq2tens reproduce imputation`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from seq2tens.cli._options import option
+from seq2tens.cli._shell import refusing
+from seq2tens.cli.reproduce import _runs
+from seq2tens.cli.reproduce._runs import OPTIONS, Machines, Models, Out, RunOptions
+
+if TYPE_CHECKING:  # importing them takes seconds
+    from collections.abc import Callable
+
+    from seq2tens.experiments import Summary
+
+NAMES = OPTIONS | {"datasets": "--dataset", "dataset": "--dataset", "epochs": "--epochs", "limit": "--limit"}
+Datasets = Annotated[
+    list[str] | None, option("A,B,…", "hmnist, sprites or physionet; repeatable. [default: all]", "--dataset")
+]
+Seeds = Annotated[int, option("N", "Runs of each model that is trained: seeds 0 to N - 1.")]
+Epochs = Annotated[
+    int | None,
+    option(
+        "N",
+        "At most so many; fewer than in the paper make other cells, told as cut short. "
+        "[default: the paper's]",
+    ),
+]
+Limit = Annotated[
+    int | None,
+    option("N", "Train on the first N sequences only, which makes other cells, told as cut short."),
+]
+Data = Annotated[
+    Path | None, option("DIR", "Folder with mnist/, sprites/ and physionet2012/. [default: SEQ2TENS_DATA]")
+]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Which cells."""
+
+    datasets: Datasets = None
+    models: Models = None
+    seeds: Seeds = 5
+    epochs: Epochs = None
+    limit: Limit = None
+
+
+def imputation(
+    *,
+    grid: Grid,
+    machines: Machines,
+    out: Out = Path("results/imputation.csv"),
+    data: Data = None,
+    options: RunOptions,
+) -> None:
+    """Run the paper's imputation experiment.
+
+    Three data sets with missing entries: hmnist, turning digits that are made from MNIST; sprites, figures of
+    a game; physionet, stays in intensive care. A model is trained on what was observed, with the published
+    settings, and fills what is missing in the test part. On the entries that are known after all it is
+    scored by NLL and MSE, and by the AUROC of a logistic regression on the imputed sequences where there are
+    labels.
+
+    Every data set, model and seed is a cell of a table. A row is added to it as soon as a cell is finished,
+    and cells that are in it are not run again: the same command goes on after Ctrl-C, a crash or a reboot, a
+    network from where its training was. Beside the table each cell leaves its learning curve and its
+    calibration (curves/imputation) and a picture of imputed frames (figures/imputation).
+
+    Models, of which the first two are not trained:
+
+    \b
+      mean, forward, vae, hi-vae, gp-vae, gp-vae-bls2t
+
+    Examples:
+
+    \b
+      seq2tens reproduce imputation --dataset hmnist --models gp-vae,gp-vae-bls2t --seeds 1
+      seq2tens reproduce imputation --dataset physionet --data archive
+      seq2tens reproduce imputation --dataset sprites --epochs 2 --limit 500 --seeds 1
+      seq2tens reproduce imputation --ray 10.0.0.5:6379 --threads 4
+    """
+    from seq2tens.experiments.imputation import EXPERIMENT, cells, check_present
+
+    with refusing(**NAMES):
+        wanted = cells(
+            _runs.names(grid.datasets),
+            _runs.names(grid.models),
+            seeds=grid.seeds,
+            epochs=grid.epochs,
+            limit=grid.limit,
+        )
+    if options.dry_run:
+        _runs.list_cells(wanted, out, EXPERIMENT)
+        return
+
+    def work(run: Callable[..., Summary]) -> Summary:
+        check_present(list(dict.fromkeys(cell.dataset for cell in wanted)), data)
+        return run(wanted, out, data=data, keep=str(out.parent.resolve()))
+
+    _runs.execute(work, out, machines, options, NAMES)

@@ -1,0 +1,90 @@
+"""`seq2tens reproduce tsc`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from seq2tens.cli._options import option
+from seq2tens.cli._shell import note, refusing
+from seq2tens.cli.reproduce import _runs
+from seq2tens.cli.reproduce._runs import OPTIONS, Machines, Out, RunOptions
+
+if TYPE_CHECKING:  # importing them takes seconds
+    from seq2tens.experiments import Cell
+
+Datasets = Annotated[
+    list[str] | None,
+    option("A,B,…", "Which data sets; repeatable. [default: those of the paper that are found]"),
+]
+Models = Annotated[
+    list[str] | None, option("A,B,…", "Which models, see above; repeatable. [default: all that can be run]")
+]
+Seeds = Annotated[int, option("N", "Runs of each model that has randomness: seeds 0 to N - 1.")]
+Recipe = Annotated[str, option("paper|fast", "How networks are trained: as in the paper, or short.")]
+Data = Annotated[
+    Path | None, option("DIR", "Folder with the data sets as tsc/NAME.npz. [default: SEQ2TENS_DATA]")
+]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Which cells."""
+
+    datasets: Datasets = None
+    models: Models = None
+    seeds: Seeds = 5
+    recipe: Recipe = "fast"
+
+    def cells(self, data: Path | None) -> list[Cell]:
+        """Those that can be run; what is left out is told."""
+        from seq2tens.experiments import tsc
+
+        with refusing(**OPTIONS):
+            datasets = tsc.choose_datasets(_runs.names(self.datasets), data)
+            models = tsc.choose_models(_runs.names(self.models))
+            for reason in (*datasets.left_out, *models.left_out):
+                note(reason)
+            return tsc.grid("tsc", datasets.names, models.names, seeds=self.seeds, recipe=self.recipe)
+
+
+def tsc(
+    *,
+    grid: Grid,
+    machines: Machines,
+    out: Out = Path("results/tsc.csv"),
+    data: Data = None,
+    options: RunOptions,
+) -> None:
+    """Run the paper's classification experiment.
+
+    Every data set, model and seed is a cell of a table. A row is added to it as soon as a cell is finished,
+    and cells that are in it are not run again: the same command goes on after Ctrl-C, a crash or a reboot, a
+    network from where its training was. Each cell runs in a process of its own; one that fails is named at
+    the end, with exit code 1, and the others go on.
+
+    Data sets of the paper: Shapes, DigitShapes, LIBRAS, PenDigits, ECG, JapaneseVowels, KickvsPunch,
+    CMUsubject16, WalkvsRun, Wafer, CharacterTrajectories, AUSLAN, UWave, NetFlow, PEMS, ArabicDigits.
+
+    Models, of which grsf cannot be run; the recipe is for ls2t64-3, resnet and all with fcn in their names:
+
+    \b
+      ls2t64-3, fcn64-ls2t64-3, fcn128-ls2t64-3, fcn128, resnet, random-ls2t,
+      dtw, muse, mlstm-fcn, multirocket-hydra, grsf, arkernel, smts, lps, mvarf
+
+    Examples:
+
+    \b
+      seq2tens reproduce tsc --dry-run
+      seq2tens reproduce tsc --datasets LIBRAS,ECG --models random-ls2t,dtw --seeds 1
+      seq2tens reproduce tsc --recipe paper --models fcn64-ls2t64-3 --workers 4 --data archive
+      seq2tens reproduce tsc --ray 10.0.0.5:6379 --threads 4
+    """
+    from seq2tens.experiments.tsc import EXPERIMENT
+
+    cells = grid.cells(data)
+    if options.dry_run:
+        _runs.list_cells(cells, out, EXPERIMENT)
+        return
+    _runs.execute(lambda run: run(cells, out, data=data), out, machines, options, OPTIONS)

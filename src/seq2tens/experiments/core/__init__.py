@@ -1,0 +1,9 @@
+"""What all experiments have in common: cells, rows, and how cells become rows."""
+
+from seq2tens.experiments.core.cells import AnyCell
+from seq2tens.experiments.core.ray import run_on_ray
+from seq2tens.experiments.core.registry import Experiment, find
+from seq2tens.experiments.core.rows import AnyRow, RowTable
+from seq2tens.experiments.core.runner import Summary, run
+
+__all__ = ["AnyCell", "AnyRow", "Experiment", "RowTable", "Summary", "find", "run", "run_on_ray"]

@@ -1,0 +1,53 @@
+"""Cells: what an experiment consists of, as pure data. Declaring them touches no files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from typing_extensions import Self
+
+from seq2tens import _checks as check
+from seq2tens.training._fields import from_fields
+
+
+@dataclass(frozen=True)
+class AnyCell:
+    """What cells of all experiments have in common: fields are strings and integers, and make up the key."""
+
+    experiment: str
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.type == "str" and not isinstance(value, str):
+                raise TypeError(f"`{field.name}` must be a string, got {type(value).__name__}")
+            if field.type == "int":
+                if isinstance(value, bool) or not isinstance(value, int):
+                    raise TypeError(f"`{field.name}` must be an integer, got {type(value).__name__}")
+                check.require(value >= 0, f"`{field.name}` must be at least 0, got {value}")
+
+    @property
+    def key(self) -> str:
+        """The name under which a finished cell is found again."""
+        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The cell as JSON data."""
+        return asdict(self)
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """What a row of its table begins with: the key, and all fields but the name of the experiment."""
+        values = asdict(self)
+        del values["experiment"]
+        return {"key": self.key, **values}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """The cell that `to_dict` wrote; a key that it does not know is an error."""
+        return from_fields(cls, data, "cell")

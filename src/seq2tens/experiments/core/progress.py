@@ -1,0 +1,46 @@
+"""How far a run is: a line for every cell, and a bar under them in a terminal."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as RichProgress
+from typing_extensions import Self
+
+from seq2tens.experiments.core.processes import Outcome
+from seq2tens.training.progress import Style, clock, decide
+
+
+class Progress:
+    """Shows cells as they come to their end, in a style as in training."""
+
+    def __init__(self, style: Style, total: int, console: Console | None = None) -> None:
+        self.console = console or Console(stderr=True)
+        self.style = decide(style, self.console)
+        self.total, self.done, self.begin = total, 0, time.monotonic()
+        columns = (TextColumn("cells"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        self.bar = RichProgress(*columns, console=self.console, disable=self.style != "bar")
+        self.task = self.bar.add_task("", total=total)
+
+    def __enter__(self) -> Self:
+        self.bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.bar.stop()
+
+    def show(self, outcome: Outcome) -> None:
+        """Tell how one more cell went, and what is left."""
+        self.done += 1
+        self.bar.advance(self.task)
+        if self.style == "silent":
+            return
+        seconds = (time.monotonic() - self.begin) / self.done * (self.total - self.done)
+        left = f", about {clock(seconds)} left" if self.done < self.total else ""
+        line = f"{outcome.cell}: {outcome} ({self.done} of {self.total}{left})"
+        self.console.print(line, highlight=False, soft_wrap=True, markup=False)

@@ -1,0 +1,160 @@
+"""Results tables: CSV files with a row for every finished cell.
+
+A table is read whole, checked, and written whole under a lock: a table with the right name is complete
+whatever happens, and several processes may add to it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import astuple, fields
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
+
+from filelock import FileLock
+
+from seq2tens._checks import ArgumentError, require
+from seq2tens._storage import write_atomically
+
+
+class AnyRow:
+    """A finished cell of some experiment: a dataclass whose fields are the columns of its table.
+
+    All tables have the columns below: the key of the cell, the memory of the process at its height, libraries
+    included, its threads, the versions of what was installed, the commit of the source tree, with `"+"` where
+    it was changed, empty outside of one, and when it was finished, as in ISO 8601.
+    """
+
+    key: str
+    peak_mib: float
+    threads: int
+    versions: str
+    commit: str
+    finished: str
+    # Columns with numbers in [0, 1], and columns with seconds and the like.
+    SHARES: ClassVar[tuple[str, ...]] = ()
+    AMOUNTS: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        types = {field.name: str(field.type) for field in fields(self)}  # type: ignore[arg-type]
+        for name in self.SHARES:
+            value = getattr(self, name)
+            rule = "[0, 1] or be empty" if "None" in types[name] else "[0, 1]"
+            require(value is None or 0 <= value <= 1, f"`{name}` must lie in {rule}, got {value}")
+        for name in (*self.AMOUNTS, "peak_mib"):
+            value = getattr(self, name)
+            require(0 <= value < float("inf"), f"`{name}` must be finite and at least 0, got {value}")
+
+    @property
+    def headline(self) -> str:
+        """How it went, in a few words."""
+        raise NotImplementedError
+
+
+R = TypeVar("R", bound=AnyRow)
+_COLUMN_TYPES: dict[str, tuple[Callable[[str], Any], str]] = {
+    "str": (str, "text"),
+    "int": (int, "an integer"),
+    "float": (float, "a number"),
+    "int | None": (lambda text: int(text) if text else None, "an integer or empty"),
+    "float | None": (lambda text: float(text) if text else None, "a number or empty"),
+}
+
+
+class RowTable(Generic[R]):
+    """How rows of one kind are kept in files."""
+
+    def __init__(self, row: type[R]) -> None:
+        self.row = row
+        self.columns = tuple(field.name for field in fields(row))  # type: ignore[arg-type]
+
+    def read(self, path: str | Path) -> list[R]:
+        """All finished cells, in the order in which they were added.
+
+        A table with other columns, cells that cannot be read or a cell that is there twice is an error.
+        """
+        lines = csv_lines(path)
+        self._check_header(next(lines, (1, []))[1], path)
+        rows: dict[str, R] = {}
+        for number, cells in lines:
+            place = f"{path}, line {number}"
+            row = self._row(cells, place)
+            require(row.key not in rows, f"{place}: the cell {row.key} must be there once, got it again")
+            rows[row.key] = row
+        return list(rows.values())
+
+    def append(self, path: str | Path, row: R) -> bool:
+        """Add a row at the end, unless its cell is there already; True if it was added.
+
+        The file is made if it does not exist.
+        """
+        path = Path(os.path.realpath(path))  # the lock is that of the file, whatever links lead to it
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(path.with_name(f".{path.name}.lock")):
+            if row.key in self.finished(path):
+                return False
+            text = _text(path) if path.exists() else csv_text([self.columns])
+            # An editor may have taken the last line's end away.
+            text = text.rstrip("\n") + "\n" + csv_text([astuple(row)])  # type: ignore[call-overload]
+            write_atomically(path, text.encode())
+        return True
+
+    def finished(self, path: str | Path) -> set[str]:
+        """The keys of all finished cells; none where there is no table yet."""
+        return {row.key for row in self.read(path)} if Path(path).exists() else set()
+
+    def _check_header(self, header: list[str], path: str | Path) -> None:
+        unknown = [name for name in header if name not in self.columns]
+        missing = [name for name in self.columns if name not in header]
+        require(not unknown, f"{path}, line 1: must have known columns only, got also {', '.join(unknown)}")
+        require(not missing, f"{path}, line 1: must have all columns, got none for {', '.join(missing)}")
+        require(
+            tuple(header) == self.columns,
+            f"{path}, line 1: must have the columns in the order {', '.join(self.columns)}",
+        )
+
+    def _row(self, cells: list[str], place: str) -> R:
+        require(
+            len(cells) == len(self.columns),
+            f"{place}: must have {len(self.columns)} cells like the header, got {len(cells)}",
+        )
+        values: dict[str, Any] = {}
+        for field, text in zip(fields(self.row), cells, strict=True):  # type: ignore[arg-type]
+            parse, meaning = _COLUMN_TYPES[str(field.type)]
+            try:
+                values[field.name] = parse(text)
+            except ValueError as error:
+                raise ArgumentError(
+                    f"{place}: column `{field.name}` must be {meaning}, got {text!r}"
+                ) from error
+        try:
+            return self.row(**values)
+        except ArgumentError as error:
+            raise ArgumentError(f"{place}: {error}") from error
+
+
+def csv_text(lines: Iterable[Iterable[object]]) -> str:
+    """Lines of cells as the text of a file."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(lines)
+    return text.getvalue()
+
+
+def _text(path: str | Path) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ArgumentError(f"{path}, byte {error.start}: must be UTF-8 text, got {error.reason}") from error
+
+
+def csv_lines(path: str | Path) -> Iterator[tuple[int, list[str]]]:
+    """The number of each line of a file, and its cells."""
+    reader = csv.reader(io.StringIO(_text(path)), strict=True)
+    try:
+        for cells in reader:
+            yield reader.line_num, cells
+    except csv.Error as error:
+        raise ArgumentError(f"{path}, line {reader.line_num}: {error}") from error

@@ -1,0 +1,81 @@
+"""Finished cells of the imputation experiment, joined over seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from seq2tens.experiments.imputation.models import MODELS, SETTINGS
+from seq2tens.experiments.imputation.published import SCORES
+from seq2tens.experiments.imputation.table import ImputationRow
+from seq2tens.experiments.report.runs import Runs, grouped
+from seq2tens.experiments.report.tables import Entry, Score
+
+
+@dataclass(frozen=True)
+class ImputationRuns(Runs[ImputationRow]):
+    """Runs of one model on one data set, trained for the same number of epochs on the same sequences."""
+
+    dataset: str
+    model: str
+    epoch_limit: int
+    limit: int
+
+    @property
+    def label(self) -> str:
+        """What the model is called on a page."""
+        return MODELS[self.model].label
+
+    @property
+    def trained(self) -> bool:
+        """Whether there are epochs."""
+        return self.epoch_limit > 0
+
+    @property
+    def whole(self) -> bool:
+        """Whether training was as in the paper."""
+        return not self.trained or (not self.limit and self.epoch_limit >= SETTINGS[self.dataset].epochs)
+
+    @property
+    def steps_seen(self) -> int:
+        """Sequences seen in training, repetitions counted."""
+        return self.epoch_limit * self.rows[0].n_train
+
+    @property
+    def training(self) -> str:
+        """How much training, in words."""
+        few = f", {self.limit:,} training sequences" if self.limit else ""
+        return f"{self.epoch_limit} epochs{few}"
+
+    @property
+    def name(self) -> str:
+        """What they are called in figures."""
+        return self.label if self.whole else f"{self.label}, {self.training}"
+
+    def published_score(self, measure: str) -> Entry:
+        """Mean ± standard deviation beside the paper's."""
+        return self.score(measure, published(self.label, self.dataset, measure))
+
+
+def joined(rows: Sequence[ImputationRow]) -> list[ImputationRuns]:
+    """All runs, data sets and models in the order of the registry, those with the most training first."""
+    groups = grouped(rows, "dataset", "model", "epoch_limit", "limit")
+    runs = [ImputationRuns(group, *place) for place, group in groups.items()]
+    sets, models = list(SETTINGS), list(MODELS)
+    return sorted(
+        runs, key=lambda group: (sets.index(group.dataset), models.index(group.model), -group.steps_seen)
+    )
+
+
+def longest(runs: Sequence[ImputationRuns], dataset: str) -> list[ImputationRuns]:
+    """Of each model on a data set the runs with the most training."""
+    first: dict[str, ImputationRuns] = {}
+    for group in runs:
+        if group.dataset == dataset:
+            first.setdefault(group.model, group)
+    return list(first.values())
+
+
+def published(label: str, dataset: str, measure: str) -> Score | None:
+    """The paper's mean and standard deviation, None where it has none."""
+    return SCORES.get(label, {}).get(dataset, {}).get(measure)

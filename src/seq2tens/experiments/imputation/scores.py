@@ -1,0 +1,200 @@
+"""Imputing a test part, and what is counted meanwhile."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, Shaped
+from torch import Tensor
+
+from seq2tens.data import forward_imputation
+from seq2tens.models.gpvae import GPVAE, IncompleteBatch
+
+# Draws of the latent path that a prediction is the mean of.
+DRAWS = 20
+# Levels, or classes of predicted probabilities, of a calibration curve.
+LEVELS = 20
+COVERAGE = 0.9
+# Of a logistic regression: the largest entry of the gradient, and iterations.
+TOLERANCE, MOST_ITERATIONS = 1e-5, 3000
+
+Entries = Float[Tensor, "rows time channels"]
+
+
+class Filled(NamedTuple):
+    """What a model says of all entries.
+
+    `expected` are values at the mean of the latent path. `nll` is the negative log-density of the truth at
+    one draw of it. `place` is where the truth lies in the predictive distribution (its distribution function
+    there), for binary values the predicted probability of a 1. Rules that predict values only have neither.
+    """
+
+    expected: Entries
+    nll: Entries | None = None
+    place: Entries | None = None
+
+
+Fill = Callable[[IncompleteBatch], Filled]
+
+
+def by_mean(means: Float[np.ndarray, " channels"]) -> Fill:
+    """The mean of the channel over the training part."""
+    row = torch.from_numpy(means)
+    return lambda batch: Filled(row.expand_as(batch.values))
+
+
+def by_forward(batch: IncompleteBatch) -> Filled:
+    """The value before; 0 before the first."""
+    gaps = torch.where(batch.observed, batch.values, torch.nan)
+    return Filled(torch.tensor(forward_imputation(gaps.numpy())))
+
+
+def by_network(network: GPVAE, seed: int) -> Fill:
+    """A trained network; draws follow from the seed."""
+    generator = torch.Generator().manual_seed(seed)
+
+    @torch.no_grad()
+    def fill(batch: IncompleteBatch) -> Filled:
+        decoder = network.decoder
+        posterior = network.encode(batch.values, batch.observed, batch.lengths)
+        expected = decoder.mean(decoder(posterior.mean))
+        if batch.truth is None or batch.hidden is None or not bool(batch.hidden.any()):
+            return Filled(expected)
+        nll, place = None, torch.zeros_like(expected)
+        for _ in range(DRAWS):
+            noise = torch.randn(posterior.mean.shape, generator=generator)
+            parameters = decoder(posterior.sample(noise))
+            nll = -decoder.log_density(parameters, batch.truth) if nll is None else nll
+            place += _place(network, parameters, batch.truth) / DRAWS
+        return Filled(expected, nll, place)
+
+    return fill
+
+
+def _place(network: GPVAE, parameters: Entries, truth: Entries) -> Entries:
+    decoder = network.decoder
+    if decoder.likelihood == "bernoulli":
+        return decoder.mean(parameters)
+    learned = decoder.log_variance
+    deviation = math.sqrt(float(decoder.variance)) if learned is None else torch.exp(0.5 * learned)
+    return torch.special.ndtr((truth - parameters) / deviation)
+
+
+class Tally:
+    """Sums over hidden entries, batch by batch, and the imputed sequences where they are asked for.
+
+    Args:
+        binary: values are 0 and 1: imputed ones are rounded, and kept as bytes.
+        keep: whether to keep imputed sequences.
+    """
+
+    def __init__(self, *, binary: bool, keep: bool) -> None:
+        self.binary, self.keep = binary, keep
+        self.n_hidden, self.covered = 0, 0
+        self.sums = dict.fromkeys(("nll", "squared", "rounded"), 0.0)
+        self.has_density = False
+        self.predicted, self.frequencies = np.zeros(LEVELS), np.zeros(LEVELS)
+        self.counts = np.zeros(LEVELS, dtype=np.int64)
+        self.imputed: list[np.ndarray] = []
+
+    def add(self, batch: IncompleteBatch, filled: Filled) -> None:
+        """Count a batch."""
+        if self.keep:
+            self.imputed.append(self._flat(complete(batch, filled)))
+        if batch.truth is None or batch.hidden is None:
+            return
+        truth, expected = batch.truth[batch.hidden], filled.expected[batch.hidden]
+        self.n_hidden += len(truth)
+        self._sum("squared", (expected - truth).square())
+        self._sum("rounded", (expected.round() - truth).square())
+        if filled.nll is None or filled.place is None:
+            return
+        self.has_density = True
+        self._sum("nll", filled.nll[batch.hidden])
+        count = self._count_chances if self.binary else self._count_places
+        count(filled.place[batch.hidden].numpy(), truth.numpy())
+
+    def scores(self) -> dict[str, float | None]:
+        """Columns of a row; None for what was not counted."""
+        none: dict[str, float | None] = dict.fromkeys(("nll", "mse", "mse_probability", "coverage"))
+        if not self.n_hidden:
+            return none
+        means = {name: total / self.n_hidden for name, total in self.sums.items()}
+        scores = {**none, "mse": means["rounded" if self.binary else "squared"]}
+        if self.has_density:
+            scores |= {"nll": means["nll"], "coverage": self.covered / self.n_hidden}
+            scores["mse_probability"] = means["squared"] if self.binary else None
+        return {name: None if value is None else round(value, 6) for name, value in scores.items()}
+
+    def calibration(self) -> list[tuple[float, float, int]]:
+        """Predicted and found, and of how many entries.
+
+        For binary values these are probabilities and frequencies of a 1, in classes of the probability;
+        otherwise levels of central intervals and the share of entries in them.
+        """
+        if not self.has_density:
+            return []
+        if self.binary:
+            there = self.counts > 0
+            counts = self.counts[there]
+            triples = zip(
+                self.predicted[there] / counts, self.frequencies[there] / counts, counts, strict=True
+            )
+        else:
+            levels = np.arange(1, LEVELS + 1) / LEVELS
+            inside = self.counts.cumsum()
+            triples = zip(levels, inside / self.n_hidden, np.full(LEVELS, self.n_hidden), strict=True)
+        return [(round(float(a), 6), round(float(b), 6), int(n)) for a, b, n in triples]
+
+    def sequences(self) -> Float[np.ndarray, "n features"]:
+        """The imputed sequences, flat, for a classifier."""
+        return np.concatenate(self.imputed)
+
+    def _sum(self, name: str, entries: Tensor) -> None:
+        self.sums[name] += float(entries.double().sum())
+
+    def _count_chances(self, chance: np.ndarray, truth: np.ndarray) -> None:
+        level = np.minimum((chance * LEVELS).astype(np.int64), LEVELS - 1)
+        self.counts += np.bincount(level, minlength=LEVELS)
+        self.predicted += np.bincount(level, chance, minlength=LEVELS)
+        self.frequencies += np.bincount(level, truth, minlength=LEVELS)
+        # The smallest set of values that has enough probability.
+        sure = np.where(truth > 0.5, chance, 1 - chance) > 1 - COVERAGE
+        self.covered += int(sure.sum())
+
+    def _count_places(self, place: np.ndarray, truth: np.ndarray) -> None:
+        needed = np.abs(2 * place - 1)  # the level of the smallest central interval that holds the truth
+        level = np.clip(np.ceil(needed * LEVELS).astype(np.int64) - 1, 0, LEVELS - 1)
+        self.counts += np.bincount(level, minlength=LEVELS)
+        self.covered += int((needed <= COVERAGE).sum())
+
+    def _flat(self, complete: Entries) -> np.ndarray:
+        flat = complete.flatten(1)
+        return flat.round().to(torch.uint8).numpy() if self.binary else flat.numpy()
+
+
+def complete(batch: IncompleteBatch, filled: Filled) -> Entries:
+    """Observed values, and expected ones where nothing was observed."""
+    return torch.where(batch.observed, batch.values, filled.expected)
+
+
+def auroc(features: Float[np.ndarray, "n features"], labels: Shaped[np.ndarray, " n"]) -> float:
+    """What imputed sequences are good for: the area under the ROC curve of a logistic regression on them, the
+    mean of one class against the rest.
+
+    The first half of the rows is fitted to, the second one is scored.
+    """
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import roc_auc_score
+
+    half = len(labels) // 2
+    classifier = LogisticRegression(tol=TOLERANCE, max_iter=MOST_ITERATIONS)
+    classifier.fit(features[:half].astype(np.float32, copy=False), labels[:half])
+    chances = classifier.predict_proba(features[half:].astype(np.float32, copy=False))
+    if chances.shape[1] == 2:
+        return float(roc_auc_score(labels[half:], chances[:, 1]))
+    return float(roc_auc_score(labels[half:], chances, multi_class="ovr", labels=classifier.classes_))

@@ -1,0 +1,25 @@
+"""The paper's mortality experiment: who of 12,000 patients of intensive care died in hospital."""
+
+from seq2tens.experiments.mortality.experiment import (
+    EXPERIMENT,
+    choose_models,
+    finals,
+    measure,
+    named_settings,
+)
+from seq2tens.experiments.mortality.table import MortalityCell, MortalityRow
+from seq2tens.experiments.mortality.tuning import choose, composite, search, trials
+
+__all__ = [
+    "EXPERIMENT",
+    "MortalityCell",
+    "MortalityRow",
+    "choose",
+    "choose_models",
+    "composite",
+    "finals",
+    "measure",
+    "named_settings",
+    "search",
+    "trials",
+]

@@ -1,0 +1,185 @@
+"""The paper's mortality experiment: who of 12,000 patients of intensive care died in hospital."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from lightning_fabric import Fabric
+from sklearn.metrics import average_precision_score, roc_auc_score
+from torch import Tensor, nn
+
+from seq2tens import _checks as check
+from seq2tens.data import physionet2012
+from seq2tens.data.datasets.physionet2012 import Stays
+from seq2tens.estimators.networks import accuracy
+from seq2tens.experiments.core import provenance
+from seq2tens.experiments.core.registry import Experiment
+from seq2tens.experiments.mortality.data import AsMeasured, Complete, Inputs
+from seq2tens.experiments.mortality.models import MODELS, TRAINING, Settings
+from seq2tens.experiments.mortality.table import EPOCHS, MEASURES, TABLE, MortalityCell, MortalityRow
+from seq2tens.training import Plateau, Recipe, Result, Source, fit
+from seq2tens.training.metrics import validate
+from seq2tens.training.rng import initial
+
+EXPERIMENT = Experiment(
+    name="mortality",
+    command="seq2tens reproduce mortality",
+    datasets=("physionet2012",),
+    models=tuple(MODELS),
+    cost=(
+        "On one core an epoch with the published settings takes about 44 s for FCN-LS2T and 30 s for FCN, "
+        "one of a baseline some seconds (GRU-Simple) to half a minute (Latent-ODE); training ends after 51 "
+        "to 200 epochs. A search is 20 such runs of each model."
+    ),
+    expected=(
+        "Test AUPRC, as published: FCN-LS2T 0.539, FCN 0.528, GRU-D 0.537, Transformer 0.528; AUROC 0.856, "
+        "0.856, 0.863, 0.863."
+    ),
+    cell=MortalityCell,
+    table=TABLE,
+)
+
+
+def choose_models(names: Sequence[str] | None) -> list[str]:
+    """The models of these names; with None, all of them."""
+    for name in names or ():
+        check.choice("models", name, EXPERIMENT.models)
+    return list(EXPERIMENT.models if names is None else names)
+
+
+def named_settings(models: Sequence[str]) -> dict[str, str]:
+    """The settings that are run without a search: the paper's, or ours where it tells none."""
+    return {name: MODELS[name].named for name in models}
+
+
+def finals(settings: Mapping[str, str], *, seeds: int = 5, epochs: int = EPOCHS) -> list[MortalityCell]:
+    """Runs with the settings chosen for each model, seed by seed."""
+    check.positive_int("seeds", seeds)
+    check.positive_int("epochs", epochs)
+    return [
+        MortalityCell("mortality", name, chosen, seed, "final", epochs)
+        for seed in range(seeds)
+        for name, chosen in settings.items()
+    ]
+
+
+def measure(
+    cell: MortalityCell,
+    threads: int,
+    *,
+    data: str | None = None,
+    checkpoint: Path | None = None,
+    skip_bad: bool = False,
+) -> MortalityRow:
+    """Train on the training stays, keep the epoch with the best validation AUPRC, and test it once.
+
+    Args:
+        cell: what to run.
+        threads: for the row; torch's own number is the caller's affair.
+        data: folder of the stays, as for `physionet2012.load`.
+        checkpoint: folder in which the training keeps its state; a second call goes on there.
+        skip_bad: leave out stays that cannot be read.
+    """
+    commit = provenance.commit()  # of the code that is running, not of what it may be in some hours
+    prepare_seconds, (stays, inputs) = provenance.timed(lambda: _prepare(cell, data, skip_bad))
+    network, result = train(
+        cell, inputs, inputs.source(stays.train), inputs.source(stays.validation), checkpoint
+    )
+    best = result.best
+    assert best is not None
+    final = cell.purpose == "final"
+    predict_seconds, tested = _test(network, inputs, stays) if final else (None, dict[str, float]())
+    seconds = [row["seconds"] for row in result.history]
+    measures: dict[str, Any] = {
+        **{f"validation_{name}": round(best[f"validation_{name}"], 6) for name in MEASURES},
+        **{f"test_{name}": tested.get(name) for name in MEASURES},
+    }
+    return MortalityRow(
+        **cell.columns,
+        **measures,
+        epochs=result.epochs,
+        best_epoch=int(best["epoch"]),
+        stopped=result.stopped,
+        parameters=provenance.parameters(network),
+        prepare_seconds=round(prepare_seconds, 3),
+        fit_seconds=round(sum(seconds), 3),
+        epoch_seconds=round(statistics.median(seconds), 3),
+        predict_seconds=predict_seconds,
+        n_train=len(stays.train),
+        n_validation=len(stays.validation),
+        n_test=len(stays.test) if final else None,
+        **provenance.columns(threads, commit),
+    )
+
+
+def _prepare(cell: MortalityCell, data: str | None, skip_bad: bool) -> tuple[Stays, Inputs]:
+    stays = physionet2012.load(data, skip_bad=skip_bad)
+    return stays, Complete(stays) if MODELS[cell.model].complete else AsMeasured(stays)
+
+
+def train(
+    cell: MortalityCell, inputs: Inputs, train: Source, validation: Source, checkpoint: Path | None = None
+) -> tuple[nn.Module, Result]:
+    """A trained network with the weights of its best epoch, and how it got there."""
+    settings = MODELS[cell.model].resolve(cell.settings)
+    sizes = {name: value for name, value in settings.items() if name not in TRAINING}
+    with initial(cell.seed):
+        network = MODELS[cell.model].make(**inputs.sizes, **sizes)
+    result = fit(
+        network,
+        inputs.loss,
+        train,
+        recipe=recipe(settings, cell.epoch_limit),
+        seed=cell.seed,
+        validation=validation,
+        metrics=METRICS,
+        checkpoint=checkpoint,
+        progress="silent",
+    )
+    return network, result
+
+
+def recipe(settings: Settings, epochs: int) -> Recipe:
+    """The paper's: balanced batches, early stopping, half the rate where nothing gets better."""
+    return Recipe(
+        epochs=epochs,
+        batch_size=settings["batch_size"],
+        learning_rate=settings["learning_rate"],
+        schedule=Plateau(patience=10, factor=0.5, floor=1e-4),
+        monitor="validation_auprc",
+        mode="max",
+        patience=50,
+        sampling="balanced",
+    )
+
+
+def _test(network: nn.Module, inputs: Inputs, stays: Stays) -> tuple[float, dict[str, float]]:
+    """Seconds and measures of the test stays, which nothing has looked at before."""
+    source = inputs.source(stays.test)
+    seconds, scores = provenance.timed(
+        lambda: validate(network, inputs.loss, source, METRICS, Fabric(devices=1), 1)
+    )
+    return round(seconds, 3), {name: round(scores[f"validation_{name}"], 6) for name in MEASURES}
+
+
+def _probabilities(logits: Float[Tensor, "rows 2"]) -> Float[np.ndarray, " rows"]:
+    """Of death."""
+    return logits.double().softmax(dim=1)[:, 1].numpy()
+
+
+def auprc(logits: Float[Tensor, "rows 2"], labels: Tensor) -> float:
+    """Average precision."""
+    return float(average_precision_score(labels.numpy(), _probabilities(logits)))
+
+
+def auroc(logits: Float[Tensor, "rows 2"], labels: Tensor) -> float:
+    """Area under the ROC curve."""
+    return float(roc_auc_score(labels.numpy(), _probabilities(logits)))
+
+
+METRICS = {"accuracy": accuracy, "auprc": auprc, "auroc": auroc}

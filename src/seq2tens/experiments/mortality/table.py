@@ -1,0 +1,102 @@
+"""Cells of the mortality experiment, and its results table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from seq2tens import _checks as check
+from seq2tens.experiments.core.cells import AnyCell
+from seq2tens.experiments.core.rows import AnyRow, RowTable
+from seq2tens.experiments.mortality.models import MODELS
+
+# What a cell is for: a trial of a search never sees the test set.
+Purpose = Literal["final", "trial"]
+PURPOSES: tuple[Purpose, ...] = ("final", "trial")
+EPOCHS = 200
+MEASURES = ("accuracy", "auprc", "auroc")
+
+
+@dataclass(frozen=True)
+class MortalityCell(AnyCell):
+    """One training: a model with its settings, a seed, and what it is for.
+
+    `settings` is a name (`"published"`, `"default"`) or all of them as JSON; `epoch_limit` is 200 in the
+    paper, less in a run that is cut short.
+    """
+
+    model: str
+    settings: str
+    seed: int
+    purpose: Purpose = "final"
+    epoch_limit: int = EPOCHS
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check.choice("model", self.model, tuple(MODELS))
+        check.choice("purpose", self.purpose, PURPOSES)
+        check.positive_int("epoch_limit", self.epoch_limit)
+        MODELS[self.model].resolve(self.settings)
+
+    def __str__(self) -> str:
+        short = "" if self.epoch_limit == EPOCHS else f", at most {self.epoch_limit} epochs"
+        kind = f"trial {self.settings}" if self.purpose == "trial" else f"settings {self.settings}"
+        return f"{self.model} (seed {self.seed}, {kind}{short})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MortalityRow(AnyRow):
+    """A finished cell.
+
+    Validation measures are those of the epoch whose weights were kept, `best_epoch`; those of the test set
+    are None for a trial of a search. AUPRC is the average precision. `stopped` is `"patience"` where training
+    ended by itself and `"epochs"` where it reached `epoch_limit`. `fit_seconds` counts all epochs with their
+    validation, `epoch_seconds` is the median of one, `prepare_seconds` what it took to read and prepare the
+    stays. `parameters` are those that are trained; the rest is as in `Row`.
+    """
+
+    key: str
+    model: str
+    settings: str
+    seed: int
+    purpose: str
+    epoch_limit: int
+    validation_accuracy: float
+    validation_auprc: float
+    validation_auroc: float
+    test_accuracy: float | None
+    test_auprc: float | None
+    test_auroc: float | None
+    epochs: int
+    best_epoch: int
+    stopped: str
+    parameters: int
+    prepare_seconds: float
+    fit_seconds: float
+    epoch_seconds: float
+    predict_seconds: float | None
+    peak_mib: float
+    threads: int
+    n_train: int
+    n_validation: int
+    n_test: int | None
+    versions: str
+    commit: str
+    finished: str
+
+    SHARES = tuple(f"{part}_{measure}" for part in ("validation", "test") for measure in MEASURES)
+    AMOUNTS = ("prepare_seconds", "fit_seconds", "epoch_seconds")
+
+    def __post_init__(self) -> None:
+        check.choice("purpose", self.purpose, PURPOSES)
+        super().__post_init__()
+
+    @property
+    def headline(self) -> str:
+        """How it went, in a few words."""
+        part = "validation" if self.test_auprc is None else "test"
+        scores = (f"{name} {getattr(self, f'{part}_{name}'):.4f}" for name in MEASURES)
+        return f"{part} {', '.join(scores)}, {self.epochs} epochs, {self.fit_seconds:.0f} s"
+
+
+TABLE = RowTable(MortalityRow)

@@ -1,0 +1,145 @@
+"""The paper's classification experiment: sixteen data sets, every model of its table, and two more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from seq2tens import _checks as check
+from seq2tens.data import Labelled, available_datasets, load_dataset, to_aeon
+from seq2tens.data.datasets._folders import ENVIRONMENT
+from seq2tens.experiments.core import provenance
+from seq2tens.experiments.core.registry import Experiment
+from seq2tens.experiments.tsc.models import MODELS, Model
+from seq2tens.experiments.tsc.table import TABLE, Cell, Row
+from seq2tens.training import Checkpoints
+
+# The small ones first, so that a table soon has something to show.
+DATASETS = (
+    *("Shapes", "DigitShapes", "LIBRAS", "PenDigits", "ECG", "JapaneseVowels", "KickvsPunch", "CMUsubject16"),
+    *("WalkvsRun", "Wafer", "CharacterTrajectories", "AUSLAN", "UWave", "NetFlow", "PEMS", "ArabicDigits"),
+)
+EXPERIMENT = Experiment(
+    name="tsc",
+    command="seq2tens reproduce tsc",
+    datasets=DATASETS,
+    models=tuple(MODELS),
+    cost=(
+        "On one core a network takes a minute or two by the recipe `fast` on data sets such as LIBRAS and "
+        "JapaneseVowels, and up to twenty times as many epochs by the recipe `paper`; the table has the "
+        "seconds of every cell."
+    ),
+    expected=(
+        "Mean accuracy over the sixteen data sets, as published: LS2T64³ 0.947, FCN64-LS2T64³ 0.968, "
+        "FCN128-LS2T64³ 0.970, FCN128 0.966, ResNet 0.965."
+    ),
+    cell=Cell,
+    table=TABLE,
+)
+
+
+class Choice(NamedTuple):
+    """What can be run, and a sentence for what cannot."""
+
+    names: list[str]
+    left_out: list[str]
+
+
+def choose_datasets(names: Sequence[str] | None, folder: str | Path | None = None) -> Choice:
+    """The data sets of these names, all of them must be there; with None, those of the paper that are."""
+    available = set(available_datasets(folder))
+    if names is None:
+        missing = [name for name in DATASETS if name not in available]
+        sentence = f"left out, since not found: the data sets {', '.join(missing)}"
+        return Choice([name for name in DATASETS if name in available], [sentence] if missing else [])
+    for name in names:
+        check.choice("datasets", name, DATASETS)
+        check.require(
+            name in available,
+            f"`datasets` must be found as tsc/NAME.npz in `data` or the folder that {ENVIRONMENT} names, "
+            f"got {name!r}, which is not",
+        )
+    return Choice(list(names), [])
+
+
+def choose_models(names: Sequence[str] | None) -> Choice:
+    """The models of these names, which must be able to run; with None, all that are."""
+    for name in names or ():
+        check.choice("models", name, EXPERIMENT.models)
+    chosen = EXPERIMENT.models if names is None else names
+    reasons = {name: reason for name in chosen if (reason := MODELS[name].obstacle) is not None}
+    check.require(names is None or not reasons, "; ".join(reasons.values()))
+    able = [name for name in chosen if name not in reasons]
+    return Choice(able, [f"left out: {reason}" for reason in reasons.values()])
+
+
+def measure(cell: Cell, threads: int, *, data: str | None = None, checkpoint: Path | None = None) -> Row:
+    """Fit to the training half and predict the test half.
+
+    Args:
+        cell: what to run.
+        threads: for models that take a number; torch's own number is the caller's affair.
+        data: folder of the data sets, as for `load_dataset`.
+        checkpoint: folder in which a model that is trained keeps its state; a second call goes on there.
+    """
+    model = MODELS[cell.model]
+    commit = provenance.commit()  # of the code that is running, not of what it may be in some hours
+    train, test = load_dataset(cell.dataset, data)
+    series, unseen = _collections(train, test, model)
+    if model.compiled:
+        _warm_up(model.make(cell.seed, cell.recipe, threads), series, train.labels)
+    estimator = model.make(cell.seed, cell.recipe, threads)
+    resumed = 0 if checkpoint is None or not model.trained else _resume(estimator, checkpoint)
+    fit_seconds, _ = provenance.timed(lambda: estimator.fit(series, train.labels))
+    if getattr(estimator, "interrupted_", False):  # what was trained in part is no result
+        raise KeyboardInterrupt
+    predict_seconds, predicted = provenance.timed(lambda: estimator.predict(unseen))
+    history = getattr(estimator, "history_", [])
+    return Row(
+        **cell.columns,
+        accuracy=round(float(np.mean(np.asarray(predicted) == test.labels)), 6),
+        epochs=len(history) if model.trained else None,
+        parameters=provenance.parameters(estimator.network_) if model.trained else None,
+        # with the epochs that were trained before an interruption
+        fit_seconds=round(fit_seconds + sum(row["seconds"] for row in history[:resumed]), 3),
+        predict_seconds=round(predict_seconds, 3),
+        n_train=len(train),
+        n_test=len(test),
+        **provenance.columns(threads, commit),
+    )
+
+
+def _collections(train: Labelled, test: Labelled, model: Model) -> tuple[Any, Any]:
+    """Both halves as aeon has them, padded with zeros for models that need it."""
+    halves = [to_aeon(half.sequences) for half in (train, test)]
+    longest = max(int(half.sequences.lengths.max()) for half in (train, test))
+    shortest = min(int(half.sequences.lengths.min()) for half in (train, test))
+    steps = max(longest, model.shortest) if model.equal_lengths else model.shortest
+    if shortest < steps:
+        halves = [_padded(half, steps, model.equal_lengths) for half in halves]
+    return halves[0], halves[1]
+
+
+def _padded(series: Any, steps: int, stacked: bool) -> Any:
+    padded = [np.pad(x, ((0, 0), (0, max(steps - x.shape[1], 0)))) for x in series]
+    return np.stack(padded) if stacked else padded
+
+
+def _warm_up(estimator: Any, series: Any, labels: Any) -> None:
+    """Compile what is compiled on first use, with two sequences of each of two classes."""
+    first = [int(i) for label in np.unique(labels)[:2] for i in np.flatnonzero(labels == label)[:2]]
+    few = series[first] if isinstance(series, np.ndarray) else [series[i] for i in first]
+    if "epochs" in estimator.get_params():
+        estimator.set_params(epochs=1)
+    estimator.fit(few, labels[first])
+    estimator.predict(few)
+
+
+def _resume(estimator: Any, checkpoint: Path) -> int:
+    """Let a fit keep its state in a folder; how many epochs are there already."""
+    estimator.set_params(checkpoint=checkpoint)
+    generations = Checkpoints(checkpoint).generations()
+    return int(generations[0].stem.removeprefix("epoch-")) if generations else 0

@@ -1,0 +1,114 @@
+"""The models of the classification experiment by name; what is heavy is imported when one is made."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from seq2tens._checks import ArgumentError
+
+NO_SHAPELETS = "the model grsf cannot be run: wildboar, which has it, needs an old scikit-learn (< 1.6)"
+# Arguments: seed, recipe, threads.
+Make = Callable[[int, str, int], Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """What a name stands for.
+
+    Args:
+        name: as in the results table.
+        label: as in figures and on pages.
+        make: gives a new estimator for a seed, a recipe and a number of threads.
+        published: its name in the paper's table, None where the paper does not have it.
+        trained: whether it is trained in epochs, by a recipe.
+        seeded: whether the seed matters.
+        compiled: whether something is compiled when it is first used, which is not to be counted.
+        equal_lengths: whether it takes equal lengths only: series get zeros at their ends.
+        shortest: the length that it needs; shorter series get zeros likewise.
+        obstacle: why it cannot be run; such a model is there for its published numbers.
+    """
+
+    name: str
+    label: str
+    make: Make
+    published: str | None = None
+    trained: bool = False
+    seeded: bool = True
+    compiled: bool = False
+    equal_lengths: bool = False
+    shortest: int = 1
+    obstacle: str | None = None
+
+
+def _make(path: str, options: dict[str, Any], seed: int, recipe: str, threads: int) -> Any:
+    """The estimator of that path, with what it takes of the seed, the recipe and the number of threads."""
+    home, _, name = path.rpartition(".")
+    estimator = getattr(importlib.import_module(home), name)
+    arguments = {"random_state": seed, "recipe": recipe, "n_jobs": threads}
+    known = inspect.signature(estimator).parameters
+    return estimator(**{name: value for name, value in arguments.items() if name in known}, **options)
+
+
+def _shapelet_forest(seed: int, recipe: str, threads: int) -> Any:
+    raise ArgumentError(NO_SHAPELETS)
+
+
+def _network(name: str, label: str, published: str, path: str, **sizes: Any) -> Model:
+    make = partial(_make, path, sizes)
+    return Model(name=name, label=label, make=make, published=published, trained=True, compiled=True)
+
+
+def _fcn_ls2t(filters: int) -> Model:
+    name, path = f"FCN{filters}-LS2T64", "seq2tens.estimators.FCNLS2TClassifier"
+    sizes = {"fcn_width": filters, "width": 64, "depth": 3}
+    return _network(f"{name.lower()}-3", f"{name}³", f"{name}-3", path, **sizes)
+
+
+def _compiled(name: str, label: str, path: str, options: Any = None, **more: Any) -> Model:
+    return Model(name=name, label=label, make=partial(_make, path, options or {}), compiled=True, **more)
+
+
+def _baseline(label: str, kind: str) -> Model:
+    """A baseline of ours, which has the paper's name."""
+    make = partial(_make, f"seq2tens.experiments.baselines.{kind}", {})
+    return Model(name=label.lower(), label=label, make=make, published=label)
+
+
+_LIST = (
+    _network("ls2t64-3", "LS2T64³", "LS2T64-3", "seq2tens.estimators.DeepLS2TClassifier", width=64, depth=3),
+    _fcn_ls2t(64),
+    _fcn_ls2t(128),
+    _network("fcn128", "FCN128", "FCN128", "seq2tens.estimators.FCNClassifier", width=128),
+    _network("resnet", "ResNet", "ResNet", "seq2tens.estimators.ResNetClassifier"),
+    _compiled("random-ls2t", "RandomLS2T", "seq2tens.estimators.RandomLS2TClassifier"),
+    _compiled(
+        "dtw",
+        "1-NN DTW",
+        "aeon.classification.distance_based.KNeighborsTimeSeriesClassifier",
+        {"distance": "dtw", "n_neighbors": 1},
+        published="DTW",
+        seeded=False,
+    ),
+    _compiled(
+        "muse", "MUSE", "aeon.classification.dictionary_based.MUSE", published="MUSE", equal_lengths=True
+    ),
+    _network("mlstm-fcn", "MLSTM-FCN", "MLSTMFCN", "seq2tens.experiments.baselines.MLSTMFCNClassifier"),
+    _compiled(
+        "multirocket-hydra",
+        "MultiRocketHydra",
+        "aeon.classification.convolution_based.MultiRocketHydraClassifier",
+        equal_lengths=True,
+        shortest=10,
+    ),
+    Model(name="grsf", label="gRSF", make=_shapelet_forest, published="gRSF", obstacle=NO_SHAPELETS),
+    _baseline("ARKernel", "ARKernelClassifier"),
+    _baseline("SMTS", "SMTSClassifier"),
+    _baseline("LPS", "LPSClassifier"),
+    _baseline("mvARF", "MVARFClassifier"),
+)
+MODELS: dict[str, Model] = {model.name: model for model in _LIST}

@@ -1,0 +1,111 @@
+"""Finished cells of the classification experiment, joined over seeds and set beside published numbers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from seq2tens.experiments.report.runs import Runs, grouped, in_order
+from seq2tens.experiments.report.statistics import Scores
+from seq2tens.experiments.tsc.models import MODELS
+from seq2tens.experiments.tsc.published import ACCURACY, DATASETS, SIGNED_RANK, Probabilities
+from seq2tens.experiments.tsc.table import NO_RECIPE, Row
+
+
+class CellRuns(Runs[Row]):
+    """One data set and model over its seeds."""
+
+    @property
+    def accuracy(self) -> float:
+        """Equal accuracies must be equal numbers, for they share a rank."""
+        return round(self.required_mean("accuracy"), 9)
+
+
+@dataclass(frozen=True)
+class Results:
+    """Runs by data set and model, of one recipe (`"-"`: of models that have none)."""
+
+    recipe: str
+    cells: dict[tuple[str, str], CellRuns]
+
+    @property
+    def title(self) -> str:
+        """What they are called in captions."""
+        return "models without a recipe" if self.recipe == NO_RECIPE else f"recipe {self.recipe}"
+
+    @property
+    def slug(self) -> str:
+        """What they are called in names of files."""
+        return "others" if self.recipe == NO_RECIPE else self.recipe
+
+    @property
+    def datasets(self) -> list[str]:
+        """Those of the paper, and others that were run."""
+        return list(dict.fromkeys([*DATASETS, *(dataset for dataset, _ in self.cells)]))
+
+    @property
+    def models(self) -> list[str]:
+        """Those that were run, in the order of the registry."""
+        return in_order((model for _, model in self.cells), MODELS)
+
+    @property
+    def known_models(self) -> list[str]:
+        """Those that were run or could be."""
+        trained = self.recipe != NO_RECIPE
+        able = [name for name, model in MODELS.items() if model.trained == trained]
+        return in_order([*able, *self.models], MODELS)
+
+    def of(self, model: str) -> dict[str, CellRuns]:
+        """What a model did, by data set."""
+        return {dataset: runs for (dataset, other), runs in self.cells.items() if other == model}
+
+    def with_others(self, others: Results) -> Results:
+        """These and others on the same data sets, to compare all of them."""
+        own = {dataset for dataset, _ in self.cells}
+        added = {place: runs for place, runs in others.cells.items() if place[0] in own}
+        return Results(self.recipe, {**self.cells, **added})
+
+    def scores(self) -> Scores:
+        """Our accuracies."""
+        accuracies: dict[str, dict[str, float]] = defaultdict(dict)
+        for (dataset, model), runs in self.cells.items():
+            accuracies[dataset][model] = runs.accuracy
+        return Scores.from_dict(
+            accuracies, self.models, [name for name in self.datasets if name in accuracies]
+        )
+
+
+def summarise(rows: Sequence[Row], recipe: str) -> Results:
+    """The finished cells of a recipe."""
+    groups = grouped([row for row in rows if row.recipe == recipe], "dataset", "model")
+    return Results(recipe, {(place[0], place[1]): CellRuns(group) for place, group in groups.items()})
+
+
+def published(dataset: str, model: str) -> float | None:
+    """The accuracy in the paper, None where it has none."""
+    score = ACCURACY.get(dataset, {}).get(_published_name(model))
+    return None if score is None else score.mean
+
+
+def published_probabilities(left: str, right: str) -> Probabilities | None:
+    """What the paper's signed-rank test says of two models, None where it does not."""
+    return SIGNED_RANK.get((_published_name(left), _published_name(right)))
+
+
+def _published_name(model: str) -> str:
+    return (MODELS[model].published if model in MODELS else None) or ""
+
+
+def published_scores(datasets: Sequence[str], models: Sequence[str]) -> Scores:
+    """The paper's accuracies by our names."""
+    accuracies = {
+        dataset: {model: value for model in models if (value := published(dataset, model)) is not None}
+        for dataset in datasets
+    }
+    return Scores.from_dict(accuracies, models, datasets)
+
+
+def label(model: str) -> str:
+    """What a model is called on a page."""
+    return MODELS[model].label if model in MODELS else model

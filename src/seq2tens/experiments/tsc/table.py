@@ -1,0 +1,105 @@
+"""Cells of the classification experiment, and its results table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from seq2tens import _checks as check
+from seq2tens.experiments.core.cells import AnyCell
+from seq2tens.experiments.core.rows import AnyRow, RowTable
+from seq2tens.experiments.tsc.models import MODELS
+
+RECIPES = ("fast", "paper")
+# In the place of a recipe, for models that are not trained in epochs.
+NO_RECIPE = "-"
+
+
+@dataclass(frozen=True)
+class Cell(AnyCell):
+    """One fit and its test: a data set, a model, a seed and a recipe."""
+
+    dataset: str
+    model: str
+    seed: int
+    recipe: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check.choice("recipe", self.recipe, (*RECIPES, NO_RECIPE))
+
+    def __str__(self) -> str:
+        recipe = "" if self.recipe == NO_RECIPE else f", {self.recipe}"
+        return f"{self.dataset} {self.model} (seed {self.seed}{recipe})"
+
+
+def grid(
+    experiment: str, datasets: Sequence[str], models: Sequence[str], *, seeds: int = 5, recipe: str = "fast"
+) -> list[Cell]:
+    """All cells, seed by seed, so that a table fills evenly.
+
+    A model without randomness has one cell per data set, and one that is not trained in epochs the same cells
+    whatever the recipe.
+    """
+    check.positive_int("seeds", seeds)
+    check.choice("recipe", recipe, RECIPES)
+    for model in models:
+        check.choice("models", model, tuple(MODELS))
+    return [
+        Cell(experiment, dataset, model, seed, recipe if MODELS[model].trained else NO_RECIPE)
+        for seed in range(seeds)
+        for dataset in datasets
+        for model in models
+        if seed == 0 or MODELS[model].seeded
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row(AnyRow):
+    """A finished cell.
+
+    `recipe` is `"-"` for a model that is not trained in epochs; `epochs` and `parameters` (those that are
+    trained, the last linear layer included) are None where there are none. Seconds do not count what is
+    compiled on first use; `peak_mib` is the memory of the process at its height, the libraries included.
+    `commit` is that of the source tree, with `"+"` where it was changed, and empty outside of one.
+    """
+
+    key: str
+    dataset: str
+    model: str
+    seed: int
+    recipe: str
+    accuracy: float
+    epochs: int | None
+    parameters: int | None
+    fit_seconds: float
+    predict_seconds: float
+    peak_mib: float
+    threads: int
+    n_train: int
+    n_test: int
+    versions: str
+    commit: str
+    finished: str
+
+    SHARES = ("accuracy",)
+    AMOUNTS = ("fit_seconds", "predict_seconds")
+
+    @property
+    def headline(self) -> str:
+        """How it went, in a few words."""
+        return f"accuracy {self.accuracy:.4f}, {self.fit_seconds + self.predict_seconds:.1f} s"
+
+
+TABLE = RowTable(Row)
+
+
+def read(path: str | Path) -> list[Row]:
+    """All finished cells of a table, in the order in which they were added; see `RowTable.read`."""
+    return TABLE.read(path)
+
+
+def append(path: str | Path, row: Row) -> bool:
+    """Add a row at the end of a table, unless its cell is there already; True if it was added."""
+    return TABLE.append(path, row)

@@ -1,0 +1,254 @@
+"""Tables of the classification experiment."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+
+from seq2tens.experiments.report.runs import mean_of
+from seq2tens.experiments.report.statistics import Posterior, Scores, mean_ranks
+from seq2tens.experiments.report.tables import NONE, NOT_RUN, Entry, Table, count, number, signed
+from seq2tens.experiments.tsc.published import DATASETS
+from seq2tens.experiments.tsc.results import (
+    CellRuns,
+    Results,
+    label,
+    published,
+    published_probabilities,
+    published_scores,
+)
+
+# A mean that is further off the published one wants an explanation.
+FAR = 0.02
+DAGGER = "†"
+COSTS = ("fit, s", "predict, s", "epochs", "parameters", "peak MiB")
+PARTS = ("fit", "predict")
+# The paper's claim: with the block these are at least as good as without it.
+CLAIMS = (("fcn64-ls2t64-3", "fcn128"), ("fcn128-ls2t64-3", "fcn128"))
+
+
+def accuracy(results: Results, models: Sequence[str]) -> Table:
+    """Data sets by models: mean ± standard deviation (seeds), beside the published mean."""
+    changed = _other_halves(results)
+    rows = [
+        (
+            Entry(dataset + (f" {DAGGER}" if dataset in changed else "")),
+            *(accuracy_entry(results.cells.get((dataset, model)), dataset, model) for model in models),
+        )
+        for dataset in results.datasets
+    ]
+    means = [_mean_accuracy(results.of(model), model) for model in models]
+    notes = ["Mean of the runs ± their standard deviation (how many runs); below it the paper's mean."]
+    notes += [f"{DAGGER} {text}." for text in changed.values()]
+    return Table(
+        f"accuracy-{results.slug}",
+        f"Test accuracy, {results.title}",
+        ("data set", *map(label, models)),
+        tuple(rows),
+        (Entry("mean (data sets)"), *means),
+        tuple(notes),
+    )
+
+
+def accuracy_entry(runs: CellRuns | None, dataset: str, model: str) -> Entry:
+    """Our accuracy with its spread, beside the published one."""
+    paper = published(dataset, model)
+    if runs is None:
+        return Entry(NOT_RUN, published=paper)
+    text = runs.score("accuracy").text + (f" ({len(runs.rows)})" if len(runs.rows) > 1 else "")
+    return Entry(text, runs.accuracy, paper, far=FAR)
+
+
+def _mean_accuracy(by_dataset: dict[str, CellRuns], model: str) -> Entry:
+    """Over the data sets that were run; the published mean is that of the same ones."""
+    if not by_dataset:
+        return Entry(NOT_RUN)
+    mean = statistics.fmean(runs.accuracy for runs in by_dataset.values())
+    return Entry(f"{mean:.3f} ({len(by_dataset)})", mean, _mean_published(by_dataset, model))
+
+
+def _mean_published(datasets: Iterable[str], model: str) -> float | None:
+    """None where the paper has no result on one of them."""
+    accuracies = [published(dataset, model) for dataset in datasets]
+    return None if None in accuracies else mean_of(accuracies)
+
+
+def _other_halves(results: Results) -> dict[str, str]:
+    """Data sets whose halves have other sizes than in the paper, with a sentence about them."""
+    sentences = {}
+    for (dataset, _), runs in results.cells.items():
+        if (facts := DATASETS.get(dataset)) is not None:
+            sizes = runs.rows[0].n_train, runs.rows[0].n_test
+            if sizes != (facts.n_train, facts.n_test):
+                sentences[dataset] = (
+                    f"{dataset}: trained on {sizes[0]} sequences and tested on {sizes[1]}, "
+                    f"in the paper {facts.n_train} and {facts.n_test}"
+                )
+    return sentences
+
+
+def far_off(all_results: Sequence[Results]) -> Table:
+    """Cells that differ from the published mean by more than `FAR`, the largest difference first."""
+    rows = [
+        (Entry(dataset), Entry(label(model)), Entry(results.recipe), accuracy_entry(runs, dataset, model))
+        for results in all_results
+        for (dataset, model), runs in results.cells.items()
+    ]
+    far = sorted((row for row in rows if row[3].is_far), key=lambda row: -abs(row[3].change or 0))
+    caption = f"Accuracies off the published mean by more than {FAR}"
+    return Table("far-off", caption, ("data set", "model", "recipe", "accuracy"), tuple(far))
+
+
+def claim(all_results: Sequence[Results]) -> Table | None:
+    """FCN-LS2T against FCN on the data sets that both have; None where there is none yet."""
+    pairs = [(results, pair) for results in all_results for pair in CLAIMS]
+    rows = [row for results, pair in pairs if (row := _claim_row(results, pair))]
+    compared = ("with LS2T", "without", "difference", "in the paper")
+    header = ("models", "recipe", "data sets", *compared, "parameters")
+    notes = (
+        "Mean accuracies over the data sets that both have. Parameters: the mean number of the first model "
+        "as a share of the second's, heads included.",
+    )
+    return Table("claim", "Does the LS2T block help?", header, tuple(rows), notes=notes) if rows else None
+
+
+def _claim_row(results: Results, models: tuple[str, str]) -> tuple[Entry, ...]:
+    """Of two models, ours and the one it builds on; empty where they have no data set in common."""
+    both = [results.of(model) for model in models]
+    shared = [dataset for dataset in both[0] if dataset in both[1]]
+    if not shared:
+        return ()
+    means = [statistics.fmean(runs[name].accuracy for name in shared) for runs in both]
+    paper = [_mean_published(shared, model) for model in models]
+    sizes = [mean_of(runs[name].mean("parameters") for name in shared) for runs in both]
+    ratio = sizes[0] / sizes[1] if sizes[0] and sizes[1] else None
+    return (
+        Entry(", ".join(map(label, models))),
+        Entry(results.recipe),
+        count(len(shared)),
+        *(Entry(f"{mean:.4f}", mean, published) for mean, published in zip(means, paper, strict=True)),
+        _difference(means, 4),
+        _difference(paper),
+        Entry(NONE) if ratio is None else Entry(f"{ratio:.0%}", ratio),
+    )
+
+
+def _difference(pair: Sequence[float | None], digits: int = 3) -> Entry:
+    one, other = pair
+    return Entry(NONE) if one is None or other is None else Entry(signed(one - other, digits), one - other)
+
+
+def rank_table(scores: Scores, results: Results) -> Table:
+    """Mean ranks of models in scores without gaps: among all, and among the paper's beside its own."""
+    paper = published_scores(scores.datasets, scores.models)
+    shared = paper.complete()
+    ours = mean_ranks(scores)
+    ours_shared = mean_ranks(scores.part(shared.datasets, shared.models))
+    theirs = mean_ranks(shared)
+    rows = [
+        (
+            Entry(label(model)),
+            number(ours[model], 2),
+            Entry(f"{ours_shared[model]:.2f}", ours_shared[model], theirs[model], digits=2)
+            if model in theirs
+            else Entry(NONE),
+        )
+        for model in sorted(scores.models, key=ours.__getitem__)
+    ]
+    notes = (
+        f"Over {', '.join(scores.datasets)}; 1 is best, ties share the mean of their ranks. The last column "
+        f"ranks the models of the paper among themselves on {len(shared.datasets)} data sets, beside the "
+        "ranks that follow from the paper's accuracies on the same ones.",
+    )
+    return Table(
+        f"ranks-{results.slug}",
+        f"Mean ranks, {results.title}",
+        ("model", "mean rank", "among the paper's models"),
+        tuple(rows),
+        notes=notes,
+    )
+
+
+def probability_table(posteriors: Sequence[Posterior], results: Results) -> Table:
+    """Probabilities of the signed-rank test, beside the paper's."""
+    rows = []
+    for posterior in posteriors:
+        theirs = published_probabilities(posterior.left, posterior.right) or (None, None, None)
+        pairs = list(zip(posterior.probabilities, theirs, strict=True))
+        rows.append(
+            (
+                Entry(label(posterior.right)),
+                Entry(label(posterior.left)),
+                count(posterior.n_datasets),
+                *(Entry(f"{ours:.2f}", ours, paper, digits=2) for ours, paper in reversed(pairs)),
+            )
+        )
+    header = ("model", "against", "data sets", "better", "equivalent", "worse")
+    caption = f"Bayesian signed-rank test, {results.title}"
+    notes = (
+        "Probabilities that the model is better, equivalent (accuracies differ by at most 0.001) or worse, "
+        "over the data sets that both have. The paper's are those of its sixteen data sets.",
+    )
+    return Table(f"signed-rank-{results.slug}", caption, header, tuple(rows), notes=notes)
+
+
+def cost(all_results: Sequence[Results]) -> Table:
+    """What each model took, over the data sets on which it was run."""
+    rows = [
+        (Entry(label(model)), Entry(results.recipe), *_totals(list(results.of(model).values())))
+        for results in all_results
+        for model in results.models
+    ]
+    header = ("model", "recipe", "data sets", "runs", *COSTS)
+    notes = (
+        "Seconds are sums over data sets of the means over runs, without what is compiled on first use; "
+        "epochs and parameters (head included) are means; memory is the largest of the process, libraries "
+        "included.",
+    )
+    return Table("cost", "Time and memory", header, tuple(rows), notes=notes)
+
+
+def _totals(cells: Sequence[CellRuns]) -> tuple[Entry, ...]:
+    return (
+        count(len(cells)),
+        count(sum(len(runs.rows) for runs in cells)),
+        *(number(sum(runs.required_mean(f"{part}_seconds") for runs in cells), 1) for part in PARTS),
+        *(number(mean_of(runs.mean(column) for runs in cells)) for column in ("epochs", "parameters")),
+        number(max(runs.largest("peak_mib") for runs in cells)),
+    )
+
+
+def every_cell(all_results: Sequence[Results]) -> Table:
+    """Each data set, model and recipe that was run."""
+    rows = [
+        (
+            Entry(dataset),
+            Entry(label(model)),
+            Entry(results.recipe),
+            accuracy_entry(runs, dataset, model),
+            *_totals([runs])[2:],
+            count(runs.largest("threads")),
+        )
+        for results in all_results
+        for (dataset, model), runs in sorted(results.cells.items())
+    ]
+    header = ("data set", "model", "recipe", "accuracy", *COSTS, "threads")
+    return Table("cells", "Every cell", header, tuple(rows))
+
+
+def seconds(results: Results) -> Table:
+    """Data sets by models: seconds of fit + predict."""
+    rows = [
+        (Entry(dataset), *(_both_seconds(results.cells.get((dataset, model))) for model in results.models))
+        for dataset in results.datasets
+        if any((dataset, model) in results.cells for model in results.models)
+    ]
+    caption = f"Seconds, fit + predict, {results.title}"
+    return Table(f"seconds-{results.slug}", caption, ("data set", *map(label, results.models)), tuple(rows))
+
+
+def _both_seconds(runs: CellRuns | None) -> Entry:
+    if runs is None:
+        return Entry(NOT_RUN)
+    fit, predict = (runs.required_mean(f"{part}_seconds") for part in PARTS)
+    return Entry(f"{fit:.1f} + {predict:.1f}", fit + predict)

@@ -1,0 +1,140 @@
+"""The models of the experiment."""
+
+import re
+
+import numpy as np
+import pytest
+
+from experiments.core.toy import archive
+from seq2tens.data import load_dataset
+from seq2tens.estimators import FCNLS2TClassifier, ResNetClassifier
+from seq2tens.experiments import MODELS, Cell
+from seq2tens.experiments.tsc import experiment as tsc
+from seq2tens.experiments.tsc import published
+from seq2tens.training import fast_recipe, paper_recipe
+from seq2tens.training.state import State
+
+TRAINED = [name for name, model in MODELS.items() if model.trained]
+COMPILED = [pytest.param(name, marks=pytest.mark.slow) for name in ("muse", "multirocket-hydra")]
+QUICK = ["random-ls2t", "dtw", *COMPILED, "arkernel", "smts", "lps", "mvarf"]
+
+
+def test_names():
+    assert list(MODELS) == [
+        *("ls2t64-3", "fcn64-ls2t64-3", "fcn128-ls2t64-3", "fcn128", "resnet", "random-ls2t", "dtw", "muse"),
+        *("mlstm-fcn", "multirocket-hydra", "grsf", "arkernel", "smts", "lps", "mvarf"),
+    ]
+    assert all(model.name == name for name, model in MODELS.items())
+    assert tsc.EXPERIMENT.models == tuple(MODELS)
+
+
+@pytest.mark.data("../published")
+def test_published_names_and_data_sets_are_those_of_the_paper(on_file):
+    rows = on_file("tsc_accuracy.csv")
+    assert {row["model"] for row in rows} == {m.published for m in MODELS.values()} - {None}
+    assert {row["dataset"] for row in rows} == set(tsc.EXPERIMENT.datasets)
+
+
+def test_what_is_to_be_expected_is_what_was_published():
+    for model in published.TRAINED:
+        (label,) = [m.label for m in MODELS.values() if m.published == model]
+        mean = np.mean([scores[model].mean for scores in published.ACCURACY.values()])
+        told = float(re.search(rf" {label} (\d\.\d+)", tsc.EXPERIMENT.expected)[1])
+        assert told == pytest.approx(mean, abs=0.00051)
+
+
+@pytest.mark.parametrize("name", TRAINED)
+@pytest.mark.parametrize("recipe", ["fast", "paper"])
+def test_networks_are_trained_by_the_recipe(name, recipe):
+    classifier = MODELS[name].make(3, recipe, 1)
+    kind = "resnet" if name == "resnet" else "fcn-ls2t"
+    expected = fast_recipe(200) if recipe == "fast" else paper_recipe(200, kind)
+    assert classifier._recipe(200) == expected
+    assert classifier.random_state == 3
+
+
+def test_sizes_are_those_of_the_paper():
+    large = MODELS["fcn128-ls2t64-3"].make(0, "fast", 1)
+    assert isinstance(large, FCNLS2TClassifier)
+    assert (large.fcn_width, large.width, large.depth, large.order) == (128, 64, 3, 2)
+    assert MODELS["fcn64-ls2t64-3"].make(0, "fast", 1).fcn_width == 64
+    assert MODELS["ls2t64-3"].make(0, "fast", 1).depth == 3
+    assert MODELS["fcn128"].make(0, "fast", 1).width == 128
+    assert isinstance(MODELS["resnet"].make(0, "fast", 1), ResNetClassifier)
+
+
+def test_threads_reach_those_that_have_any():
+    for name in ("random-ls2t", "dtw", "muse", "multirocket-hydra"):
+        assert MODELS[name].make(0, "-", 2).n_jobs == 2
+
+
+@pytest.mark.filterwarnings("ignore")  # of other libraries, about so little data
+@pytest.mark.parametrize("name", QUICK)
+def test_a_cell_is_measured(name, tmp_path):
+    archive(tmp_path, n_train=16, steps=14)
+    cell = Cell("tsc", "LIBRAS", name, 0, "-")
+    row = tsc.measure(cell, 1, data=str(tmp_path))
+    assert row.key == cell.key
+    assert row.accuracy > 0.6
+    assert (row.epochs, row.parameters, row.n_train, row.n_test) == (None, None, 16, 8)
+    assert row.fit_seconds > 0
+    assert 100 < row.peak_mib < 10_000
+
+
+def test_a_network_is_measured_with_its_epochs_and_parameters(tmp_path):
+    archive(tmp_path)
+    row = tsc.measure(Cell("tsc", "ECG", "ls2t64-3", 1, "fast"), 1, data=str(tmp_path))
+    train, test = load_dataset("ECG", tmp_path)
+    direct = MODELS["ls2t64-3"].make(1, "fast", 1).fit(train.sequences, train.labels)
+    assert row.accuracy == round(direct.score(test.sequences, test.labels), 6)
+    assert row.epochs == fast_recipe(12).epochs
+    assert row.parameters == sum(p.numel() for p in direct.network_.parameters())
+
+
+@pytest.mark.filterwarnings("ignore:`fit` was interrupted")
+def test_an_interrupted_network_is_no_result(tmp_path, monkeypatch):
+    archive(tmp_path)
+    record = State.record
+
+    def interrupting(state, row, recipe):
+        record(state, row, recipe)
+        if state.epoch == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(State, "record", interrupting)
+    with pytest.raises(KeyboardInterrupt):
+        tsc.measure(Cell("tsc", "ECG", "ls2t64-3", 1, "fast"), 1, data=str(tmp_path))
+
+
+def test_series_are_padded_for_models_that_need_it(tmp_path):
+    train, test = load_dataset("ECG", archive(tmp_path))
+    padded, unseen = tsc._collections(train, test, MODELS["multirocket-hydra"])
+    assert padded.shape == (12, 2, 10)
+    assert unseen.shape == (8, 2, 10)
+    first = train.sequences[0].values
+    np.testing.assert_array_equal(padded[0, :, : len(first)], first.T)
+    assert not padded[0, :, len(first) :].any()
+    as_they_are, _ = tsc._collections(train, test, MODELS["dtw"])
+    assert [x.shape[1] for x in as_they_are] == train.sequences.lengths.tolist()
+
+
+def test_a_model_that_cannot_be_run():
+    sentence = MODELS["grsf"].obstacle
+    found = tsc.choose_models(None)
+    assert found.names == [name for name in MODELS if name != "grsf"]
+    assert found.left_out == [f"left out: {sentence}"]
+    with pytest.raises(ValueError, match="the model grsf cannot be run: wildboar"):
+        tsc.choose_models(["dtw", "grsf"])
+    with pytest.raises(ValueError, match="the model grsf cannot be run: wildboar"):
+        MODELS["grsf"].make(0, "-", 1)
+
+
+def test_data_sets_that_are_not_there(tmp_path):
+    archive(tmp_path)
+    found = tsc.choose_datasets(None, tmp_path)
+    assert found.names == ["LIBRAS", "ECG", "JapaneseVowels"]  # the last comes with aeon
+    assert found.left_out[0].startswith("left out, since not found: the data sets Shapes, DigitShapes, PenD")
+    with pytest.raises(ValueError, match=r"`datasets` must be found as .* got 'PEMS', which is not"):
+        tsc.choose_datasets(["ECG", "PEMS"], tmp_path)
+    with pytest.raises(ValueError, match=r"`datasets` must be one of 'Shapes', .* got 'Iris'"):
+        tsc.choose_datasets(["Iris"], tmp_path)
