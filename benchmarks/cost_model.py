@@ -30,7 +30,7 @@ from seq2tens import functional as F
 from seq2tens.distributed import sequence_parallel, sum_gradients
 from seq2tens.distributed.layer import on_end
 from seq2tens.nn import FCNLS2T, LS2T, LS2TBlock, MaskedBatchNorm
-from seq2tens.nn.networks import ConvBlock
+from seq2tens.nn.convolutional import ConvBlock
 
 HERE = Path(__file__).parent
 RESULTS, PAGE = HERE / "cost_model.json", HERE.parent / "docs" / "scale.md"

@@ -19,8 +19,8 @@ from seq2tens import functional as F
 from seq2tens.distributed.chunk import Chunk
 from seq2tens.distributed.layer import met
 from seq2tens.nn import FCN, FCNLS2T, LS2T, BiLS2T, DeepLS2T, LS2TBlock, LS2TState, ResNet
-from seq2tens.nn.masked import align, restore
-from seq2tens.nn.networks import ConvBlock, ConvStack, ResidualBlock
+from seq2tens.nn.alignment import align, restore
+from seq2tens.nn.convolutional import ConvBlock, ConvStack, ResidualBlock
 from seq2tens.nn.synchronised import Peers, synchronised
 
 

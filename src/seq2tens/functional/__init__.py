@@ -9,17 +9,30 @@ from seq2tens.functional.convolution import convolve, reach
 from seq2tens.functional.intervals import PrefixLS2T
 from seq2tens.functional.layer import Weights, ls2t, normalize_levels
 from seq2tens.functional.normalization import Running, batch_norm, masked_mean
-from seq2tens.functional.paths import basepoint, difference, forward_fill, lags, lead_lag, time_embedding
+from seq2tens.functional.paths import (
+    Series,
+    basepoint,
+    clock,
+    difference,
+    forward_fill,
+    lags,
+    lead_lag,
+    time_embedding,
+)
 from seq2tens.functional.windows import sliding_ls2t
+from seq2tens.ops import Backend
 
 __all__ = [
+    "Backend",
     "PrefixLS2T",
     "Running",
+    "Series",
     "Transfer",
     "Weights",
     "apply_transfer",
     "basepoint",
     "batch_norm",
+    "clock",
     "combine",
     "convolve",
     "difference",

@@ -13,7 +13,8 @@ from seq2tens import ops
 from seq2tens.nn.blocks import DeepLS2T, LevelNorm, LS2TBlock
 from seq2tens.nn.layers import LS2T, BiLS2T
 from seq2tens.nn.masked import MaskedBatchNorm, MaskedConv
-from seq2tens.nn.networks import FCN, FCNLS2T, ConvBlock, ConvStack, ResidualBlock, ResNet
+from seq2tens.nn.convolutional import FCN, ConvBlock, ConvStack, ResidualBlock, ResNet
+from seq2tens.nn.networks import FCNLS2T
 from seq2tens.nn.paths import Difference, Lags, TimeEmbedding
 from seq2tens.nn.streaming import nodes
 from seq2tens.nn.streaming.levels import Levels
