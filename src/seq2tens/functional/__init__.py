@@ -19,11 +19,14 @@ from seq2tens.functional.paths import (
     lead_lag,
     time_embedding,
 )
+from seq2tens.functional.states import ls2t_states
 from seq2tens.functional.windows import sliding_ls2t
-from seq2tens.ops import Backend
+from seq2tens.ops import Backend, Chains, make_chains
+from seq2tens.ops.heap import trim_heap
 
 __all__ = [
     "Backend",
+    "Chains",
     "PrefixLS2T",
     "Running",
     "Series",
@@ -40,10 +43,13 @@ __all__ = [
     "lags",
     "lead_lag",
     "ls2t",
+    "ls2t_states",
+    "make_chains",
     "masked_mean",
     "normalize_levels",
     "reach",
     "sliding_ls2t",
     "time_embedding",
     "transfer",
+    "trim_heap",
 ]

@@ -40,6 +40,10 @@ POINTWISE = (
 )  # fmt: skip
 
 
+class NotInContext(check.ArgumentError):
+    """A module that cannot run where the steps of its sequences are."""
+
+
 class Whole:
     """Sequences that lie in one tensor; the valid steps, where `mask` is True, come first."""
 
@@ -150,32 +154,34 @@ def call(module: nn.Module, x: Tensor, context: Whole) -> Tensor:
         return module(x, context=context)
     if isinstance(module, POINTWISE):
         return module(x)
-    raise check.ArgumentError(
-        "`module` must be made of layers and networks of seq2tens.nn, of modules whose `forward` takes a "
-        "`context`, and of modules that treat every step by itself, in sequence; "
+    raise NotInContext(
+        "`module` must be made of LS2T layers, blocks and networks of seq2tens.nn, modules whose `forward` "
+        "takes a `context`, and modules that treat every step by itself, in sequence; "
         f"got {type(module).__name__}"
     )
 
 
 def takes_context(module: nn.Module) -> bool:
     """Whether a module is written for contexts."""
-    return _takes_context(type(module).forward)
+    names, passes_on = _parameters(type(module).forward)
+    return "context" in names or (passes_on and isinstance(module, Streamable))
 
 
 @lru_cache(maxsize=256)
-def _takes_context(forward: Callable[..., Any]) -> bool:
+def _parameters(forward: Callable[..., Any]) -> tuple[frozenset[str], bool]:
+    """Names of a function's parameters, and whether it takes others too."""
     parameters = inspect.signature(forward).parameters
-    return "context" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    return frozenset(parameters), any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
 
 def _call_in_turn(modules: nn.Module, x: Tensor, context: Whole) -> Tensor:
     before = context.reductions
     for module in modules.children():
         reads_steps = takes_context(module) and not getattr(module, "takes_vectors", False)
-        check.require(
-            context.reductions == before or not reads_steps,
-            f"`module` must not go on with {type(module).__name__} where one vector per sequence is left; "
-            "`return_sequences=True` keeps the steps",
-        )
+        if reads_steps and context.reductions > before:
+            raise NotInContext(
+                f"`module` must not go on with {type(module).__name__} where one vector per sequence is left; "
+                "`return_sequences=True` keeps the steps"
+            )
         x = call(module, x, context)
     return x

@@ -39,6 +39,7 @@ class MaskedConv(nn.Module):
         super().__init__()
         for name, value in [("in_features", in_features), ("out_features", out_features), ("kernel", kernel)]:
             check.positive_int(name, value)
+        self.in_features = in_features
         self.weight = nn.Parameter(torch.empty(out_features, in_features, kernel))
         self.bias = nn.Parameter(torch.empty(out_features))
         self.reset_parameters()
