@@ -1,4 +1,4 @@
-"""Networks call their modules one by one, in training as in evaluation: hooks and subclasses see each call."""
+"""Networks call their modules one by one, in training as in evaluation: hooks and subclasses see them."""
 
 from collections import Counter
 

@@ -93,7 +93,6 @@ def test_modules_in_turn_are_what_they_are_alone():
     assert_close(call(modules, draw(9), Whole()), modules(draw(9)), **EXACT)
 
 
-
 class Excited(nn.Module):
     def forward(self, x, context=None):
         context = context or Whole()

@@ -212,7 +212,10 @@ def test_statistics_of_chunks_are_followed_once():
         (LS2TBlock(3, 4, 2, time="index"), "must not embed time, .*, got time='index'"),
         (LS2TBlock(3, 4, 2, reverse=True, norm=False), "must look back only"),
         (LS2TBlock(3, 4, 2, spatial_dropout=0.2, norm=False), "without dropout, .*, got a rate of 0.2"),
-        (FCN(3, 4, return_sequences=True).eval(), "must look back only where it gives sequences, .* looks 7 st"),
+        (
+            FCN(3, 4, return_sequences=True).eval(),
+            "must look back only where it gives sequences, .* looks 7 st",
+        ),
         (lambda x, state: x, "`module` must return an output and a state, got Tensor"),
     ],
 )
@@ -242,9 +245,7 @@ def test_modules_of_ones_own():
 
 def test_wrong_arguments():
     layer = LS2T(3, 4, 2)
-    with pytest.raises(
-        ValueError, match="`module` must be a layer or network of seq2tens.nn, or have .*, got ReLU"
-    ):
+    with pytest.raises(ValueError, match=r"`module` must be a layer or network of .*, or have .*, got ReLU"):
         chunkwise(torch.nn.ReLU())
     with pytest.raises(ValueError, match="`chunks` must hold at least one chunk, got none"):
         checkpoint_chunks(layer, [])

@@ -67,7 +67,7 @@ def ls2t(
 def prefix_state(
     chunk: F.Transfer, reverse: bool, group: ProcessGroup | None, *, after_all: bool = False
 ) -> Float[Tensor, "batch states width"]:
-    """The state that the steps of earlier ranks leave behind, with which this rank begins; or, with `after_all`, after all chunks."""
+    """The state that the steps of earlier ranks leave behind; with `after_all`, those of all ranks."""
     rank, size = dist.get_rank(group), dist.get_world_size(group)
     ranks = range(size - 1, -1, -1) if reverse else range(size)
     earlier = list(ranks if after_all else ranks[: ranks.index(rank)])

@@ -20,13 +20,15 @@ from seq2tens.ops.collectives import Stacked, exchange, gather
 
 
 class Sharded(Whole):
-    """Sequences split over ranks: rank 0 has the first steps, rank 1 the next, and so on, as many as it likes.
+    """Sequences split over ranks: rank 0 has the first steps, rank 1 the next, each as many as it likes.
 
     In each sequence the valid steps come first, `mask` being True for them (None: all are). Every verb but
     `clock` and `count` is called by all ranks together, and every rank must go backwards through its result.
     """
 
-    def __init__(self, x: Series, mask: Bool[Tensor, "batch time"] | None, group: ProcessGroup | None) -> None:
+    def __init__(
+        self, x: Series, mask: Bool[Tensor, "batch time"] | None, group: ProcessGroup | None
+    ) -> None:
         super().__init__(mask)
         self.group, self.rank, self.size = group, dist.get_rank(group), dist.get_world_size(group)
         _check_alike(x, group)
@@ -59,7 +61,7 @@ class Sharded(Whole):
         final = prefix_state(transfer, layer.reverse, self.group, after_all=True)
         return final[:, list(transfer.chains.output)]
 
-    def count(self, x: Series, *, reverse: bool = False, at_end: bool = False) -> Int[Tensor, "batch *time"]:
+    def count(self, x: Series, *, reverse: bool = False, at_end: bool = False) -> Int[Tensor, "batch ..."]:
         """Valid steps of all ranks up to each step, or from it on, or in all."""
         if at_end:
             return self.total

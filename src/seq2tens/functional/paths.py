@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Literal
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from seq2tens import _checks as check
 
 Series = Float[Tensor, "batch time channels"]
 Mask = Bool[Tensor, "batch time"]
-Lengths = Int[Tensor, " batch"]
+Lengths = check.Lengths
 
 
 def difference(x: Series, *, mask: Mask | None = None, lengths: Lengths | None = None) -> Series:
@@ -138,7 +138,7 @@ def forward_fill(
     return torch.where(last >= 0, filled, torch.as_tensor(initial, dtype=x.dtype, device=x.device))
 
 
-def _begin(x: Tensor, mask: Tensor | None, lengths: Tensor | None) -> Tensor | None:
+def _begin(x: Tensor, mask: Tensor | None, lengths: Lengths | None) -> Tensor | None:
     check.sequences("x", x)
     check.not_empty("x", x)
     return check.step_mask(x, mask, lengths)

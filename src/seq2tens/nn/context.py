@@ -70,13 +70,11 @@ class Whole:
     def ls2t(self, layer: LS2T, x: Series) -> Float[Tensor, "batch *time order width"]:
         """The recursion of a layer from the first step on: its levels at every step, or at the end."""
         self.reductions += not layer.return_sequences
-        levels = F.ls2t(
-            x, **layer.functionals(), mask=self.mask, return_sequences=layer.return_sequences
-        )
+        levels = F.ls2t(x, **layer.functionals(), mask=self.mask, return_sequences=layer.return_sequences)
         assert isinstance(levels, Tensor)
         return levels
 
-    def count(self, x: Series, *, reverse: bool = False, at_end: bool = False) -> Int[Tensor, "batch *time"]:
+    def count(self, x: Series, *, reverse: bool = False, at_end: bool = False) -> Int[Tensor, "batch ..."]:
         """How many valid steps there are up to each step, or in all; with `reverse`, from each step on."""
         ones = torch.ones(x.shape[:2], dtype=torch.long, device=x.device)
         valid = ones if self.mask is None else self.mask.long()
@@ -138,7 +136,9 @@ class Network(Streamable, nn.Module):
             rule = f"`x` must have {self.in_features} channels (in_features)"
             raise check.ArgumentError(f"{rule}, got {x.shape[2]}")
         if context is not None:
-            check.require(mask is None and lengths is None, "`mask` and `lengths` must be None in a `context`")
+            check.require(
+                mask is None and lengths is None, "`mask` and `lengths` must be None in a `context`"
+            )
             return self.compute(x, context)
         x, mask, source = align(x, mask, lengths)
         whole = Whole(mask)
@@ -180,8 +180,8 @@ def _call_in_turn(modules: nn.Module, x: Tensor, context: Whole) -> Tensor:
         reads_steps = takes_context(module) and not getattr(module, "takes_vectors", False)
         if reads_steps and context.reductions > before:
             raise NotInContext(
-                f"`module` must not go on with {type(module).__name__} where one vector per sequence is left; "
-                "`return_sequences=True` keeps the steps"
+                f"`module` must not go on with {type(module).__name__} where one vector per sequence is "
+                "left; `return_sequences=True` keeps the steps"
             )
         x = call(module, x, context)
     return x

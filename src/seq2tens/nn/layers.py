@@ -132,7 +132,7 @@ class LS2T(Streamable, nn.Module):
     ) -> Tensor | PackedSequence | tuple[Tensor | PackedSequence, LS2TState]:
         """Apply the layer; `state` continues an earlier call, `return_state` gives (output, state)."""
         if context is not None:
-            return self._in_context(x, context)
+            return self._in_context(x, context)  # type: ignore[arg-type]
         packed = x if isinstance(x, PackedSequence) else None
         if packed is not None:
             check.require(

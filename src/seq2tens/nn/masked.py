@@ -13,7 +13,6 @@ from seq2tens import functional as F
 from seq2tens.nn.alignment import Mask, Series
 from seq2tens.nn.context import Whole
 
-
 mean_pool = F.masked_mean
 
 

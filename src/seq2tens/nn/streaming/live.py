@@ -122,7 +122,7 @@ class Live(Whole):
             return levels
         return levels.flatten(0, 1) if push.each else levels[:, -1]
 
-    def count(self, x: Windows, *, reverse: bool = False, at_end: bool = False) -> Int[Tensor, "rows *positions"]:
+    def count(self, x: Windows, *, reverse: bool = False, at_end: bool = False) -> Int[Tensor, "rows ..."]:
         """How many steps there are up to each position, or up to every output."""
         count = self.push.positions(x.device) + 1
         if at_end:
@@ -143,8 +143,8 @@ class Live(Whole):
         """None: the steps to come could not know what was dropped."""
         check.require(
             rate == 0 or not training,
-            "`module` must be in evaluation mode or without dropout, which drops channels of whole sequences, "
-            f"got a rate of {rate}",
+            "`module` must be in evaluation mode or without dropout, which drops channels of whole "
+            f"sequences, got a rate of {rate}",
         )
         return x
 
@@ -218,7 +218,9 @@ class FewSteps:
         self.plain = layer.lift_order == 1 and layer.decay is None and layer.decay_logit is None
         self.width, self.chains = layer.width, F.make_chains(layer.order, layer.weights, False)
         self.weight = layer.weight.transpose(0, 1).flatten(1).contiguous()  # all components side by side
-        self.bias = self.weight.new_zeros(self.weight.shape[1]) if layer.bias is None else layer.bias.flatten()
+        self.bias = (
+            self.weight.new_zeros(self.weight.shape[1]) if layer.bias is None else layer.bias.flatten()
+        )
 
     def __call__(
         self, x: Windows, state: Float[Tensor, "rows states width"]

@@ -34,7 +34,7 @@ class Reach(NamedTuple):
 
 
 class Probe(Whole):
-    """Sequences whose last step is NaN: how far before the end it is met tells how far a module looks ahead."""
+    """Sequences whose last step is NaN: how far before the end it is met, a module looks ahead."""
 
     def __init__(self, refusals: Refusals, length: int | None) -> None:
         super().__init__()

@@ -22,8 +22,8 @@ from seq2tens.nn.streaming.trees import Tree
 # Outputs, or steps where one output is asked for, that are computed at once: memory stays small.
 BLOCK = 2048
 REFUSALS = Refusals(
-    clock="`length` must be given for a network that sees the time of a step as a share of the whole sequence "
-    "(`time_embedding`): that depends on how many steps there will be. Build the network with "
+    clock="`length` must be given for a network that sees the time of a step as a share of the whole "
+    "sequence (`time_embedding`): that depends on how many steps there will be. Build the network with "
     "`time_embedding=False` for a stream without end",
     future="`module` must not look at the future to be streamed, got {name}",
 )
@@ -185,9 +185,7 @@ class Stream:
             y = y[:, -1:]
         return y, Now(now.steps + steps, batch, channels, states)
 
-    def _run(
-        self, x: Tensor, push: Push, states: tuple[Tensor, ...]
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def _run(self, x: Tensor, push: Push, states: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
         live = Live(push, states, self._device, length=self.length, products=self._products)
         y = call(self._module, live.enter(x), live)
         return y, tuple(live.after)
