@@ -28,7 +28,7 @@ def convolve(
     return torch_F.linear(_neighbours(x, kernel), weight.mT.flatten(1), bias)
 
 
-def _neighbours(x: Tensor, kernel: int) -> Float[Tensor, "batch time-kernel+1 kernel*channels"]:
+def _neighbours(x: Tensor, kernel: int) -> Float[Tensor, "batch places seen"]:
     """The values that a kernel sees at each of its places, side by side."""
     batch, steps, channels = x.shape
     time = steps - kernel + 1
