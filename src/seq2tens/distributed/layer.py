@@ -83,8 +83,8 @@ def prefix_state(
 def joined_transfer(chunks: F.Transfer) -> F.Transfer:
     """The transfer of the chunks that are stacked along a first axis; each round joins all pairs at once."""
     while (n := len(chunks.values)) > 1:
-        joined = F.combine(_rows(chunks, slice(0, n - 1, 2)), _rows(chunks, slice(1, n, 2)))
-        chunks = joined if n % 2 == 0 else _append(joined, _rows(chunks, slice(n - 1, n)))
+        pairs = F.combine(_rows(chunks, slice(0, n - 1, 2)), _rows(chunks, slice(1, n, 2)))
+        chunks = pairs if n % 2 == 0 else _append(pairs, _rows(chunks, slice(n - 1, n)))
     return chunks._replace(**{name: t[0] for name, t in _tensors(chunks).items()})
 
 

@@ -51,10 +51,10 @@ class Sharded(Whole):
 
     def ls2t(self, layer: LS2T, x: Series) -> Float[Tensor, "batch *time order width"]:
         """The recursion from the state that the steps of earlier ranks leave behind, or after all ranks."""
-        given = {**layer.functionals(), "mask": self.mask}
-        transfer = F.transfer(x, **given)
+        functionals = {**layer.functionals(), "mask": self.mask}
+        transfer = F.transfer(x, **functionals)
         if layer.return_sequences:
-            levels = F.ls2t(x, **given, state=prefix_state(transfer, layer.reverse, self.group))
+            levels = F.ls2t(x, **functionals, state=prefix_state(transfer, layer.reverse, self.group))
             assert isinstance(levels, Tensor)
             return levels
         self.reductions += 1

@@ -45,10 +45,13 @@ class NotInContext(check.ArgumentError):
 
 
 class Whole:
-    """Sequences that lie in one tensor; the valid steps, where `mask` is True, come first."""
+    """Sequences that lie in one tensor; the valid steps, where `mask` is True, come first.
 
-    def __init__(self, mask: Mask | None = None) -> None:
-        self.mask = mask
+    `constants` holds what can be computed once of modules that do not change; None if they may.
+    """
+
+    def __init__(self, mask: Mask | None = None, constants: dict[nn.Module, Any] | None = None) -> None:
+        self.mask, self.constants = mask, constants
         self.reductions = 0  # how often a sequence has been reduced to one vector
 
     def halo(self, x: Series, before: int, after: int) -> Float[Tensor, "batch extended channels"]:
@@ -85,7 +88,17 @@ class Whole:
     def normalize(self, norm: MaskedBatchNorm, x: Tensor) -> Tensor:
         """Batch normalisation over the valid steps of sequences, or over vectors; other steps become 0."""
         has_steps = x.dim() == (4 if norm.levels else 3)
-        return norm.over(x, self.mask if has_steps else None)
+        if self.constants is None:
+            return norm.over(x, self.mask if has_steps else None)
+        if norm not in self.constants:
+            self.constants[norm] = norm.scale_and_shift()
+        scale, shift = self.constants[norm]
+        y = torch.addcmul(shift, x, scale)
+        return self.clear(y) if has_steps else y
+
+    def one_step(self) -> Whole:
+        """The context of vectors as sequences of one step, which are whole wherever a network runs."""
+        return Whole(constants=self.constants)
 
     def dropout(self, x: Tensor, rate: float, training: bool) -> Tensor:
         """Drop whole channels of sequences, or single ones of vectors."""

@@ -124,3 +124,11 @@ class MaskedBatchNorm(nn.Module):
             x.to(dtype), running, weight, bias, mask, training=self.training, eps=self.eps, levels=self.levels
         )
         return y.to(x.dtype)
+
+    def scale_and_shift(self) -> tuple[Tensor, Tensor]:
+        """What the layer is in evaluation mode, ready to be broadcast."""
+        scale = (self.running_var + self.eps).rsqrt()
+        scale = scale if self.weight is None else scale * self.weight
+        shift = -self.running_mean * scale
+        shift = shift if self.bias is None else shift + self.bias
+        return (scale[:, None], shift[:, None]) if self.levels else (scale, shift)

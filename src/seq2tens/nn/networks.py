@@ -86,8 +86,7 @@ class FCNLS2T(Network):
         local = self.fcn(x, context)
         merged = _merge(self.fcn_norm(local, context=context), self.input_shortcut(x, context=context))
         levels = self.ls2t(merged, context=context)
-        # A sequence of one step is whole, wherever the network runs.
-        pooled = self.fcn_shortcut(context.mean(local)[:, None], context=Whole())[:, 0]
+        pooled = self.fcn_shortcut(context.mean(local)[:, None], context=context.one_step())[:, 0]
         return context.dropout(_merge(levels, pooled), self.dropout, self.training)
 
 

@@ -21,7 +21,6 @@ from seq2tens.nn.context import Whole
 
 if TYPE_CHECKING:
     from seq2tens.nn.layers import LS2T
-    from seq2tens.nn.masked import MaskedBatchNorm
 
 Windows = Float[Tensor, "rows positions channels"]  # a row for each end of each sequence
 # Up to so many steps a handful of operations is quicker than the kernel of many.
@@ -46,10 +45,7 @@ class Push(NamedTuple):
 
 
 class Live(Whole):
-    """A push; `states` are what the verbs, in the order in which they are called, have kept of earlier ones.
-
-    `products` holds what can be computed once of modules that do not change; None if they may.
-    """
+    """A push; `states` are what the verbs have kept of earlier ones, in the order of their calls."""
 
     def __init__(
         self,
@@ -58,10 +54,11 @@ class Live(Whole):
         device: torch.device,
         *,
         length: int | None = None,
-        products: dict[nn.Module, Any] | None = None,
+        constants: dict[nn.Module, Any] | None = None,
     ) -> None:
-        super().__init__(None if push.start >= push.ahead else push.positions(device) >= 0)
-        self.push, self.length, self.products = push, length, products
+        mask = None if push.start >= push.ahead else push.positions(device) >= 0
+        super().__init__(mask, constants)
+        self.push, self.length = push, length
         self.before, self.after = states, list[Tensor]()
 
     def enter(self, x: Float[Tensor, "batch steps channels"]) -> Windows:
@@ -129,23 +126,13 @@ class Live(Whole):
             return count.flatten() if self.push.each else count[:, -1]
         return count
 
-    def normalize(self, norm: MaskedBatchNorm, x: Tensor) -> Tensor:
-        """With modules that do not change, scale and shift of each channel are known."""
-        if self.products is None:
-            return super().normalize(norm, x)
-        if norm not in self.products:
-            self.products[norm] = _scale_and_shift(norm)
-        scale, shift = self.products[norm]
-        y = torch.addcmul(shift, x, scale)
-        return self.clear(y) if x.dim() == (4 if norm.levels else 3) else y
-
     def dropout(self, x: Tensor, rate: float, training: bool) -> Tensor:
         """None: the steps to come could not know what was dropped."""
-        check.require(
-            rate == 0 or not training,
-            "`module` must be in evaluation mode or without dropout, which drops channels of whole "
-            f"sequences, got a rate of {rate}",
-        )
+        if training and rate > 0:
+            raise check.ArgumentError(
+                "`module` must be in evaluation mode or without dropout, which drops channels of whole "
+                f"sequences, got a rate of {rate}"
+            )
         return x
 
     def _end(self, layer: LS2T, x: Tensor) -> Tensor:
@@ -175,13 +162,13 @@ class Live(Whole):
         return torch.cat([final, self._run(layer, x[:, push.stride :], rest, final[:, -1])], dim=1)
 
     def _run(self, layer: LS2T, x: Tensor, mask: Tensor | None, state: Tensor | None) -> Tensor:
-        few = self.products is not None and x.shape[0] * x.shape[1] <= FEW
+        few = self.constants is not None and x.shape[0] * x.shape[1] <= FEW
         if not few or mask is not None or state is None:
             return F.ls2t_states(x, **layer.functionals(), mask=mask, state=state)
-        assert self.products is not None
-        if layer not in self.products:
-            self.products[layer] = FewSteps(layer)
-        few_steps: FewSteps = self.products[layer]
+        assert self.constants is not None
+        if layer not in self.constants:
+            self.constants[layer] = FewSteps(layer)
+        few_steps: FewSteps = self.constants[layer]
         if not few_steps.plain:
             return F.ls2t_states(x, **layer.functionals(), state=state)
         return few_steps(x, state)
@@ -240,13 +227,3 @@ class FewSteps:
 def owned(part: Tensor, whole: Tensor) -> Tensor:
     """A part to be kept: not at the price of keeping a whole that is much larger."""
     return part if 16 * part.numel() >= whole.numel() else part.clone()
-
-
-def _scale_and_shift(norm: MaskedBatchNorm) -> tuple[Tensor, Tensor]:
-    """Of a batch normalisation in evaluation mode, ready to be broadcast."""
-    scale = (norm.running_var + norm.eps).rsqrt()
-    if norm.weight is not None:
-        scale = scale * norm.weight
-    shift = -norm.running_mean * scale
-    shift = shift if norm.bias is None else shift + norm.bias
-    return (scale[:, None], shift[:, None]) if norm.levels else (scale, shift)

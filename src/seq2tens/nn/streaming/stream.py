@@ -14,10 +14,10 @@ from seq2tens import _checks as check
 from seq2tens.nn.context import NotInContext, call
 from seq2tens.nn.layers import BiLS2T
 from seq2tens.nn.masked import MaskedConv
-from seq2tens.nn.streaming import trees
+from seq2tens.nn.streaming import storage
 from seq2tens.nn.streaming.live import Live, Push
 from seq2tens.nn.streaming.probe import Refusals, find_reach
-from seq2tens.nn.streaming.trees import Tree
+from seq2tens.nn.streaming.storage import State
 
 # Outputs, or steps where one output is asked for, that are computed at once: memory stays small.
 BLOCK = 2048
@@ -61,10 +61,10 @@ class Stream:
             check.positive_int("length", length)
         self.length = length
         self._module = _frozen(module)
-        self._products: dict[nn.Module, Any] = {}
+        self._constants: dict[nn.Module, Any] = {}
         self._reach = find_reach(self._module, REFUSALS, length=length)
         self._device, self._dtype = _home(module)
-        self._fingerprint = trees.fingerprint(module)
+        self._fingerprint = storage.fingerprint(module)
         self._now = Now()
 
     @property
@@ -123,15 +123,15 @@ class Stream:
         """Move the stream, weights and state, to another device."""
         self._device = torch.device(device)
         self._module.to(device)
-        self._products = {}
-        self._now = self._now._replace(states=trees.moved(self._now.states, self._device))
+        self._constants = {}
+        self._now = self._now._replace(states=storage.to_device(self._now.states, self._device))
         return self
 
-    def state(self) -> dict[str, Tree]:
+    def state(self) -> dict[str, State]:
         """Where the stream stands, as a tree of dicts, tuples, tensors and numbers, of fixed size."""
         return {"fingerprint": self._fingerprint, "length": self.length or 0, **self._now._asdict()}
 
-    def restore(self, state: dict[str, Tree]) -> None:
+    def restore(self, state: dict[str, State]) -> None:
         """Go on where another stream of the same module stood."""
         keys = {"fingerprint", "length", *Now._fields}
         check.require(
@@ -151,18 +151,18 @@ class Stream:
         )
         now = Now(**{name: state[name] for name in Now._fields})
         self._check_tree(now)
-        self._now = now._replace(states=trees.moved(now.states, self._device))
+        self._now = now._replace(states=storage.to_device(now.states, self._device))
 
     def save(self, path: str | Path, notes: dict[str, Any] | None = None) -> None:
         """Write the state to a file, which is replaced only when the new one is whole.
 
         `notes` is JSON data of the caller's, which `load` gives back.
         """
-        trees.save(path, self.state(), notes or {})
+        storage.save(path, self.state(), notes or {})
 
     def load(self, path: str | Path) -> dict[str, Any]:
         """Restore the state that `save` wrote, and return the notes."""
-        state, notes = trees.load(path)
+        state, notes = storage.load(path)
         self.restore(state)
         return notes
 
@@ -186,7 +186,7 @@ class Stream:
         return y, Now(now.steps + steps, batch, channels, states)
 
     def _run(self, x: Tensor, push: Push, states: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
-        live = Live(push, states, self._device, length=self.length, products=self._products)
+        live = Live(push, states, self._device, length=self.length, constants=self._constants)
         y = call(self._module, live.enter(x), live)
         return y, tuple(live.after)
 
@@ -244,7 +244,7 @@ class Stream:
             with torch.inference_mode():
                 expected = self._advance(step, Now(), last=True)[1].states
         check.require(
-            trees.shapes(now.states) == trees.shapes(expected),
+            storage.shapes(now.states) == storage.shapes(expected),
             "`state` must have the tensors of this module, got others",
         )
 
