@@ -66,6 +66,13 @@ def test_imports_go_downwards():
             assert ROOMS.index(target) >= ROOMS.index(room), f"{path}: {room} must not import {target}"
 
 
+def test_layers_are_made_of_functions():
+    """What `nn` needs, `functional` offers; `_storage` holds the states of streams."""
+    for path in (SOURCE / "nn").rglob("*.py"):
+        others = set(imported_rooms(path)) - {"nn", "functional", "_checks", "_storage"}
+        assert not others, f"{path}: nn must not import {others}"
+
+
 def test_hardware_is_known_to_ops_only():
     for path in SOURCE.rglob("*.py"):
         if "ops" not in path.parts:

@@ -6,8 +6,8 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from seq2tens.distributed.synchronised import Peers, synchronised
 from seq2tens.nn import FCNLS2T, LevelNorm, MaskedBatchNorm
-from seq2tens.nn.synchronised import Peers, synchronised
 from seq2tens.training import CrossEntropy, Recipe, TensorSource, fit
 
 ROWS = 21

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from explaining.cases import Chain, networks, outputs, randomized, sequence
+from nn.small import Small
 from seq2tens import nn
 from seq2tens.explaining import explain
 
@@ -27,6 +28,15 @@ def test_against_the_mean(name, steps):
     explanation = explain(network, x, target=2)
     assert explanation.variables.shape == (steps, 3)
     assert explanation.pairs.shape == (steps, steps)
+    assert_adds_up(explanation, *outputs(network, x, torch.zeros_like(x), 2))
+
+
+def test_a_network_of_ones_own():
+    features = Small()
+    features.out_features = 14
+    network, x = randomized(Chain(features)), sequence(9, channels=2)
+    explanation = explain(network, x, target=2)
+    assert (explanation.pairs != 0).any()
     assert_adds_up(explanation, *outputs(network, x, torch.zeros_like(x), 2))
 
 

@@ -10,13 +10,27 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 from contracts import EXACT
-from seq2tens.nn import LS2T, DeepLS2T, Difference, LS2TBlock, checkpoint_chunks, chunkwise, time_chunks
+from seq2tens.nn import (
+    FCN,
+    FCNLS2T,
+    LS2T,
+    DeepLS2T,
+    Difference,
+    LS2TBlock,
+    ResNet,
+    checkpoint_chunks,
+    chunkwise,
+    time_chunks,
+)
 
 MODULES = {
     "end point": lambda: LS2T(3, 4, 3, return_sequences=False),
     "layer": lambda: LS2T(3, 4, 2, weights="independent", normalize=True, decay="learn", lift_order=2),
     "block": lambda: LS2TBlock(3, 4, 2, difference=False, norm=False),
     "deep": lambda: DeepLS2T(3, 4, depth=3, order=2),
+    "resnet": lambda: ResNet(3, (2, 3)),
+    "fcn-ls2t": lambda: FCNLS2T(3, 3, 4, 2, 2, time_embedding=False),
+    "sequential": lambda: torch.nn.Sequential(Difference(), LS2T(3, 4, 2), torch.nn.Flatten(2)),
     "deep path": lambda: DeepLS2T(3, 4, depth=2, order=3, time=None, return_sequences=True),
 }
 
@@ -44,7 +58,7 @@ def gradients(y, x, module):
 
 def result(module, outputs):
     """One output of a whole sequence from those of its chunks."""
-    sequences = getattr(module, "return_sequences", True)
+    sequences = getattr(module, "return_sequences", not isinstance(module, FCN | FCNLS2T | ResNet))
     return torch.cat(outputs, dim=1) if sequences else outputs[-1]
 
 
@@ -197,8 +211,12 @@ def test_statistics_of_chunks_are_followed_once():
         (DeepLS2T(3, 4), "`module` must be in evaluation mode, because statistics of a batch"),
         (LS2TBlock(3, 4, 2, time="index"), "must not embed time, .*, got time='index'"),
         (LS2TBlock(3, 4, 2, reverse=True, norm=False), "must look back only"),
-        (LS2TBlock(3, 4, 2, spatial_dropout=0.2, norm=False), "without dropout, .*, got spatial_dropout=0.2"),
-        (Difference(), "`module` must return an output and a state, got Tensor"),
+        (LS2TBlock(3, 4, 2, spatial_dropout=0.2, norm=False), "without dropout, .*, got a rate of 0.2"),
+        (
+            FCN(3, 4, return_sequences=True).eval(),
+            "must look back only where it gives sequences, .* looks 7 st",
+        ),
+        (lambda x, state: x, "`module` must return an output and a state, got Tensor"),
     ],
 )
 def test_modules_that_need_the_whole_sequence(module, message):
@@ -227,10 +245,8 @@ def test_modules_of_ones_own():
 
 def test_wrong_arguments():
     layer = LS2T(3, 4, 2)
-    with pytest.raises(
-        ValueError, match="`module` must be an LS2T, an LS2TBlock or a DeepLS2T, got Difference"
-    ):
-        chunkwise(Difference())
+    with pytest.raises(ValueError, match=r"`module` must be a layer or network of .*, or have .*, got ReLU"):
+        chunkwise(torch.nn.ReLU())
     with pytest.raises(ValueError, match="`chunks` must hold at least one chunk, got none"):
         checkpoint_chunks(layer, [])
     with pytest.raises(ValueError, match="`chunks` must be several, got one tensor or array"):
@@ -281,12 +297,7 @@ def test_a_forward_of_its_own_is_not_passed_over(cls):
         def forward(self, *args, **options):
             return -super().forward(*args, **options)
 
-    module = Own(2, 4, 2, 2) if cls is DeepLS2T else Own(2, 4, 2)
-    with pytest.raises(ValueError, match=f"`module` must have the `forward` of {cls.__name__} in chunks"):
-        chunkwise(module.eval())
-    deep = DeepLS2T(2, 4, 2)
-    deep.blocks[0].__class__ = type("Own", (LS2TBlock,), {"forward": lambda self, x: x})
-    with pytest.raises(
-        ValueError, match="`module` must have the `forward` of LS2TBlock in chunks, got Own's"
-    ):
-        chunkwise(deep.eval())
+    module = (Own(3, 4, 2, 2) if cls is DeepLS2T else Own(3, 4, 2)).double().eval()
+    x = draw(20)
+    outputs, _ = checkpoint_chunks(module, x.split(6, dim=1))
+    assert_close(result(module, outputs), module(x), **EXACT)

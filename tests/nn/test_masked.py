@@ -5,7 +5,7 @@ import torch
 from torch.testing import assert_close
 
 from seq2tens.nn import LevelNorm, MaskedBatchNorm, MaskedConv, mean_pool
-from seq2tens.nn.masked import align, restore
+from seq2tens.nn.alignment import align, restore
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 

@@ -79,9 +79,9 @@ class Session:
             self.sink = Sink(out, 0)
             self.save()  # so that the same command knows what it has written, whenever it is killed
             return
-        from seq2tens.nn.streaming import trees
+        from seq2tens.nn.streaming import storage
 
-        state, notes = trees.load(self.path)
+        state, notes = storage.load(self.path)
         ours = set(notes) == NOTES and isinstance(state, dict) and "pending" in state
         if not ours:
             raise UserError(
@@ -103,14 +103,14 @@ class Session:
             return
         import torch
 
-        from seq2tens.nn.streaming import trees
+        from seq2tens.nn.streaming import storage
 
         self.sink.sync()
         values = torch.tensor([row.values for row in self.pending], dtype=torch.float64)
         times = torch.tensor([row.time for row in self.pending if row.time is not None], dtype=torch.float64)
         notes = {name: getattr(self, name) for name in NOTES - {"written"}} | {"written": self.sink.written}
         with refusing(OSError):
-            trees.save(self.path, {"stream": self.stream.state(), "pending": values, "times": times}, notes)
+            storage.save(self.path, {"stream": self.stream.state(), "pending": values, "times": times}, notes)
 
     def take(self, row: Row) -> None:
         """Feed a row, and write a prediction if it is time for one."""

@@ -17,12 +17,12 @@ def sum_gradients(parameters: nn.Module | Iterable[Tensor], group: ProcessGroup 
 
     All ranks call it after `backward`. `DistributedDataParallel` takes the mean instead.
     """
-    given = parameters.parameters() if isinstance(parameters, nn.Module) else parameters
-    trained = [p for p in given if p.requires_grad]
+    every = parameters.parameters() if isinstance(parameters, nn.Module) else parameters
+    trained = [p for p in every if p.requires_grad]
     if not trained:
         return
     # Where this rank has none another may have one.
     parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in trained]
-    joined = total(torch.cat([part.reshape(-1) for part in parts]), group)
-    for parameter, summed in zip(trained, joined.split([p.numel() for p in trained]), strict=True):
+    sums = total(torch.cat([part.reshape(-1) for part in parts]), group)
+    for parameter, summed in zip(trained, sums.split([p.numel() for p in trained]), strict=True):
         parameter.grad = summed.view_as(parameter)

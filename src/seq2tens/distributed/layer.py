@@ -46,45 +46,45 @@ def ls2t(
         backend: see `functional.ls2t`.
         options: others of `functional.ls2t`.
     """
-    given = {
+    options = {
         "order": order,
         "mask": mask,
         "lengths": lengths,
         "reverse": reverse,
         "backend": backend,
     } | options
-    chunk = F.transfer(x, weight, bias, **given)
+    chunk = F.transfer(x, weight, bias, **options)
     if not return_sequences:
-        return met(chunk, reverse, group, whole=True)[:, list(chunk.chains.output)]
-    state = met(chunk, reverse, group)
+        return prefix_state(chunk, reverse, group, after_all=True)[:, list(chunk.chains.output)]
+    state = prefix_state(chunk, reverse, group)
     if x.shape[1] == 0:
         return state[:, None, list(chunk.chains.output)][:, :0]
-    output = F.ls2t(x, weight, bias, state=state, **given)
+    output = F.ls2t(x, weight, bias, state=state, **options)
     assert isinstance(output, Tensor)
     return output
 
 
-def met(
-    chunk: F.Transfer, reverse: bool, group: ProcessGroup | None, *, whole: bool = False
+def prefix_state(
+    chunk: F.Transfer, reverse: bool, group: ProcessGroup | None, *, after_all: bool = False
 ) -> Float[Tensor, "batch states width"]:
-    """The state that a layer is in when it meets this rank's chunk, or, with `whole`, after all chunks."""
+    """The state that the steps of earlier ranks leave behind; with `after_all`, those of all ranks."""
     rank, size = dist.get_rank(group), dist.get_world_size(group)
     ranks = range(size - 1, -1, -1) if reverse else range(size)
-    earlier = list(ranks if whole else ranks[: ranks.index(rank)])
+    earlier = list(ranks if after_all else ranks[: ranks.index(rank)])
 
     def fold(parts: Stacked) -> Tensor:
         if not earlier:
             return torch.zeros_like(F.apply_transfer(None, chunk))
-        return F.apply_transfer(None, on_end(_unpack(parts[earlier], chunk)))
+        return F.apply_transfer(None, joined_transfer(_unpack(parts[earlier], chunk)))
 
     return exchange(_pack(chunk), fold, group)
 
 
-def on_end(chunks: F.Transfer) -> F.Transfer:
+def joined_transfer(chunks: F.Transfer) -> F.Transfer:
     """The transfer of the chunks that are stacked along a first axis; each round joins all pairs at once."""
     while (n := len(chunks.values)) > 1:
-        joined = F.combine(_rows(chunks, slice(0, n - 1, 2)), _rows(chunks, slice(1, n, 2)))
-        chunks = joined if n % 2 == 0 else _append(joined, _rows(chunks, slice(n - 1, n)))
+        pairs = F.combine(_rows(chunks, slice(0, n - 1, 2)), _rows(chunks, slice(1, n, 2)))
+        chunks = pairs if n % 2 == 0 else _append(pairs, _rows(chunks, slice(n - 1, n)))
     return chunks._replace(**{name: t[0] for name, t in _tensors(chunks).items()})
 
 
@@ -98,8 +98,8 @@ def _append(chunks: F.Transfer, last: F.Transfer) -> F.Transfer:
 
 
 def _tensors(chunks: F.Transfer) -> dict[str, Any]:
-    found = {"values": chunks.values, "fading": chunks.fading}
-    return {name: tensor for name, tensor in found.items() if tensor is not None}
+    fields = {"values": chunks.values, "fading": chunks.fading}
+    return {name: tensor for name, tensor in fields.items() if tensor is not None}
 
 
 def _pack(chunk: F.Transfer) -> Tensor:

@@ -16,8 +16,8 @@ from seq2tens.data import Preparation, Scaler, Sequences
 from seq2tens.data.filling import last_observed, values_at
 from seq2tens.estimators.networks import NetworkClassifier, WithHead
 from seq2tens.nn import Stream
-from seq2tens.nn.streaming import trees
-from seq2tens.nn.streaming.trees import Tree
+from seq2tens.nn.streaming import storage
+from seq2tens.nn.streaming.storage import State
 
 if TYPE_CHECKING:
     from seq2tens.estimators.base import SequenceClassifier
@@ -36,7 +36,7 @@ class PreparationState(NamedTuple):
         None  # when each was last observed, if this is asked for
     )
 
-    def tree(self) -> dict[str, Tree]:
+    def tree(self) -> dict[str, State]:
         """What there is, as tensors and numbers."""
         return {
             name: torch.from_numpy(value) if isinstance(value, np.ndarray) else value
@@ -177,11 +177,11 @@ class ClassifierStream:
         self._stream.reset()
         self._carried = self._preparation.begin()
 
-    def state(self) -> dict[str, Tree]:
+    def state(self) -> dict[str, State]:
         """Where the stream stands, as a tree of dicts, tuples, tensors and numbers, of fixed size."""
         return {"network": self._stream.state(), "static": self._static(), **self._carried.tree()}
 
-    def restore(self, state: dict[str, Tree]) -> None:
+    def restore(self, state: dict[str, State]) -> None:
         """Go on where another stream of the same model stood."""
         carried = self._carried.tree()
         keys = {"network", "static", *carried}
@@ -203,11 +203,11 @@ class ClassifierStream:
 
         `notes` is JSON data of the caller's, which `load` gives back.
         """
-        trees.save(path, self.state(), notes or {})
+        storage.save(path, self.state(), notes or {})
 
     def load(self, path: str | Path) -> dict[str, Any]:
         """Restore the state that `save` wrote, and return the notes."""
-        state, notes = trees.load(path)
+        state, notes = storage.load(path)
         self.restore(state)
         return notes
 

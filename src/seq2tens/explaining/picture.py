@@ -72,11 +72,11 @@ def _rows(explanation: Explanation) -> _Rows:
     names = [_short(explanation.names[c]) for c in order]
     parts, observed = parts[order], observed[order]
     if len(names) > MOST_ROWS:
-        kept = MOST_ROWS - 1
-        rest = parts[kept:].sum(axis=0, keepdims=True)
-        names = [*names[:kept], f"{len(names) - kept} others"]
-        parts = np.concatenate([parts[:kept], rest])
-        observed = np.concatenate([observed[:kept], np.ones_like(rest, dtype=bool)])
+        shown = MOST_ROWS - 1
+        rest = parts[shown:].sum(axis=0, keepdims=True)
+        names = [*names[:shown], f"{len(names) - shown} others"]
+        parts = np.concatenate([parts[:shown], rest])
+        observed = np.concatenate([observed[:shown], np.ones_like(rest, dtype=bool)])
     return _Rows(names, parts, observed)
 
 

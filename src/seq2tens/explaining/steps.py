@@ -16,7 +16,7 @@ and the sum over p is itself the recursion, begun at step i. Nothing is subtract
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -25,8 +25,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from seq2tens import _checks as check
-from seq2tens.nn import FCN, FCNLS2T, LS2T, ResNet
-from seq2tens.ops import Chains, make_chains
+from seq2tens.functional import Chains, Series, make_chains
+from seq2tens.nn import LS2T, Whole
+from seq2tens.nn.context import takes_context
 
 Singles = Float[Tensor, " time"]
 Pairs = Float[Tensor, "time time"]
@@ -44,69 +45,81 @@ def step_contributions(
     """
     length = pair.shape[1]
     singles, pairs = pair.new_zeros(length), pair.new_zeros(length, length)
-    for read in _readings(network, contrast, pair):
-        if not isinstance(read.module, LS2T):
-            singles += ((read.sequences[0] - read.sequences[1]) * read.gradient[0]).sum(1)
+    for reading, gradient in _readings(network, contrast, pair):
+        if reading.layer is None:
+            change = reading.sequences[0] - reading.sequences[1]
+            singles += (change * gradient[0]).sum(1) / len(change)
             continue
-        chains = make_chains(read.module.order, read.module.weights, False)
-        alone, together = _split(*_factors(read, chains), chains)
+        chains = make_chains(reading.layer.order, reading.layer.weights, False)
+        alone, together = _split(*_factors(reading.layer, reading.sequences, chains), gradient[0], chains)
         singles, pairs = singles + alone, pairs + together
     return singles, pairs
 
 
 class _Reading(NamedTuple):
-    """A sequence that is read, for both inputs, and the gradient of the output by what is read."""
+    """A sequence that is read, for both inputs, by a layer or as a mean, and what comes of it."""
 
-    module: nn.Module
+    layer: LS2T | None
     sequences: Float[Tensor, "2 time features"]
-    gradient: Tensor
+    output: Tensor
 
 
-def _readings(network: nn.Module, contrast: Tensor, pair: Tensor) -> list[_Reading]:
-    """Run the network, cut open at each place where it reads a sequence."""
-    sequences: dict[nn.Module, Tensor] = {}
-    leaves: dict[nn.Module, Tensor] = {}
+class _Recorder(Whole):
+    """Notes what is read, and cuts the network open there: gradients end at what comes of it."""
 
-    def cut(module: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> Tensor:
-        sequences[module] = (inputs[0] if isinstance(module, LS2T) else output).detach()
-        leaves[module] = output.detach().requires_grad_()
-        return leaves[module]
+    def __init__(self) -> None:
+        super().__init__()
+        self.readings: list[_Reading] = []
 
-    with _hooked(_readers(network), cut):
+    def mean(self, x: Series) -> Float[Tensor, "batch channels"]:
+        """The mean over time."""
+        return self._note(None, x, super().mean(x))
+
+    def ls2t(self, layer: LS2T, x: Series) -> Float[Tensor, "batch *time order width"]:
+        """Levels at every step are no reading, those at the end are."""
+        levels = super().ls2t(layer, x)
+        if layer.return_sequences:
+            return levels
+        _check_layer(layer)
+        return self._note(layer, x, levels)
+
+    def _note(self, layer: LS2T | None, x: Tensor, y: Tensor) -> Tensor:
+        self.readings.append(_Reading(layer, x.detach(), y.detach().requires_grad_()))
+        return self.readings[-1].output
+
+
+def _readings(network: nn.Module, contrast: Tensor, pair: Tensor) -> Iterator[tuple[_Reading, Tensor]]:
+    """What the network reads, each with the gradient of the output by what comes of it."""
+    recorder = _Recorder()
+    with _inside(recorder, network):
         output = network(pair) @ contrast
-    gradients = torch.autograd.grad(output[0], list(leaves.values()))
-    return [_Reading(m, sequences[m], g) for m, g in zip(leaves, gradients, strict=True)]
+    check.require(
+        len(recorder.readings) > 0,
+        "`model` must hold a network of `seq2tens.nn`, or an LS2T layer without `return_sequences`, "
+        f"got {type(network).__name__}",
+    )
+    leaves = [reading.output for reading in recorder.readings]
+    gradients = torch.autograd.grad(output[0], leaves, allow_unused=True)
+    for reading, gradient in zip(recorder.readings, gradients, strict=True):
+        if gradient is not None:
+            yield reading, gradient
 
 
 @contextmanager
-def _hooked(modules: list[nn.Module], hook: Callable[..., Tensor]) -> Iterator[None]:
-    handles = [module.register_forward_hook(hook) for module in modules]
+def _inside(context: Whole, network: nn.Module) -> Iterator[None]:
+    """Modules that are called without a context get this one, wherever in a network they are."""
+
+    def enter(_: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, Any] | None:
+        has_one = any(isinstance(value, Whole) for value in (*args, *options.values()))
+        return None if has_one else (args, {**options, "context": context})
+
+    modules = [module for module in network.modules() if takes_context(module)]
+    handles = [module.register_forward_pre_hook(enter, with_kwargs=True) for module in modules]
     try:
         yield
     finally:
         for handle in handles:
             handle.remove()
-
-
-def _readers(network: nn.Module) -> list[nn.Module]:
-    """Modules whose output is pooled, and LS2T layers that give the end point."""
-    found: list[nn.Module] = []
-    for module in network.modules():
-        if isinstance(module, LS2T) and not module.return_sequences:
-            _check_layer(module)
-            found.append(module)
-        elif isinstance(module, FCN) and not module.return_sequences:
-            found.append(module.convolutions)
-        elif isinstance(module, FCNLS2T):
-            found.append(module.fcn)
-        elif isinstance(module, ResNet):
-            found.append(module.blocks[-1])
-    check.require(
-        len(found) > 0,
-        "`model` must hold a network of `seq2tens.nn`, or an LS2T layer without `return_sequences`, "
-        f"got {type(network).__name__}",
-    )
-    return found
 
 
 def _check_layer(layer: LS2T) -> None:
@@ -116,28 +129,26 @@ def _check_layer(layer: LS2T) -> None:
         "decay": has_decay,
         "normalize": layer.exponent_logit is not None,
     }
-    given = [name for name, present in extras.items() if present]
+    present = [name for name, is_present in extras.items() if is_present]
     check.require(
-        not given, f"`model` must end with an LS2T layer without {', '.join(extras)}, got one with {given}"
+        not present,
+        f"`model` must end with an LS2T layer without {', '.join(extras)}, got one with {present}",
     )
 
 
-def _factors(read: _Reading, chains: Chains) -> tuple[Factors, Factors, Float[Tensor, "states width"]]:
-    """Factors of both inputs, and the gradient by the end point, for every state of the chains."""
-    layer: Any = read.module
-    factors = torch.einsum("btd,cdn->bctn", read.sequences, layer.weight)
+def _factors(layer: LS2T, sequences: Tensor, chains: Chains) -> tuple[Factors, Factors]:
+    """Factors of both inputs, for every state of the chains."""
+    factors = torch.einsum("btd,cdn->bctn", sequences, layer.weight)
     if layer.bias is not None:
         factors = factors + layer.bias[:, None]
     first, second = factors[:, list(chains.component)]
-    gradient = first.new_zeros(len(chains.component), layer.width)
-    gradient[list(chains.output)] = read.gradient[0]
-    return first, second, gradient
+    return first, second
 
 
 def _split(
-    factors: Factors, baseline: Factors, gradient: Float[Tensor, "states width"], chains: Chains
+    factors: Factors, baseline: Factors, gradient: Float[Tensor, "order width"], chains: Chains
 ) -> tuple[Singles, Pairs]:
-    """The formulas of this page, for the recursion over any chains."""
+    """The formulas of this page, for the recursion over any chains; `gradient` is that by the end point."""
     change = factors - baseline
     adjoint = _adjoint(baseline, gradient, chains)
     begun, ended = change * _values_before(baseline, chains), change * adjoint
@@ -175,13 +186,14 @@ def _values_before(factors: Factors, chains: Chains) -> Factors:
     return torch.stack(parents)
 
 
-def _adjoint(factors: Factors, gradient: Float[Tensor, "states width"], chains: Chains) -> Factors:
+def _adjoint(factors: Factors, gradient: Float[Tensor, "order width"], chains: Chains) -> Factors:
     """λ of each state: the derivative of the output by its value after a step."""
-    found = gradient[:, None].expand_as(factors).clone()
+    adjoint = torch.zeros_like(factors)
+    adjoint[list(chains.output)] = gradient[:, None].expand(-1, factors.shape[1], -1)
     for s in reversed(range(len(chains.parent))):
         if (parent := chains.parent[s]) >= 0:
-            found[parent] += _exclusive((found[s] * factors[s]).flip(0)).flip(0)
-    return found
+            adjoint[parent] += _exclusive((adjoint[s] * factors[s]).flip(0)).flip(0)
+    return adjoint
 
 
 def _exclusive(x: Float[Tensor, "time width"]) -> Float[Tensor, "time width"]:

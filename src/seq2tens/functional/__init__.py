@@ -9,17 +9,33 @@ from seq2tens.functional.convolution import convolve, reach
 from seq2tens.functional.intervals import PrefixLS2T
 from seq2tens.functional.layer import Weights, ls2t, normalize_levels
 from seq2tens.functional.normalization import Running, batch_norm, masked_mean
-from seq2tens.functional.paths import basepoint, difference, forward_fill, lags, lead_lag, time_embedding
+from seq2tens.functional.paths import (
+    Series,
+    basepoint,
+    clock,
+    difference,
+    forward_fill,
+    lags,
+    lead_lag,
+    time_embedding,
+)
+from seq2tens.functional.states import ls2t_states
 from seq2tens.functional.windows import sliding_ls2t
+from seq2tens.ops import Backend, Chains, make_chains
+from seq2tens.ops.heap import trim_heap
 
 __all__ = [
+    "Backend",
+    "Chains",
     "PrefixLS2T",
     "Running",
+    "Series",
     "Transfer",
     "Weights",
     "apply_transfer",
     "basepoint",
     "batch_norm",
+    "clock",
     "combine",
     "convolve",
     "difference",
@@ -27,10 +43,13 @@ __all__ = [
     "lags",
     "lead_lag",
     "ls2t",
+    "ls2t_states",
+    "make_chains",
     "masked_mean",
     "normalize_levels",
     "reach",
     "sliding_ls2t",
     "time_embedding",
     "transfer",
+    "trim_heap",
 ]

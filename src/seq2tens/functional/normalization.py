@@ -24,7 +24,7 @@ def batch_norm(
     running: Running,
     weight: PerChannel | None = None,
     bias: PerChannel | None = None,
-    mask: Bool[Tensor, "*steps"] | None = None,
+    mask: Bool[Tensor, ...] | None = None,  # the axes of steps
     *,
     training: bool = True,
     eps: float = 1e-3,

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from typing import Literal
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from seq2tens import _checks as check
 
-Path = Float[Tensor, "batch time channels"]
+Series = Float[Tensor, "batch time channels"]
 Mask = Bool[Tensor, "batch time"]
-Lengths = Int[Tensor, " batch"]
+Lengths = check.Lengths
 
 
-def difference(x: Path, *, mask: Mask | None = None, lengths: Lengths | None = None) -> Path:
+def difference(x: Series, *, mask: Mask | None = None, lengths: Lengths | None = None) -> Series:
     """Increments (x_1, x_2 - x_1, …) from the base point 0; the length stays.
 
     With a mask the increments are those of the steps that count; the others become 0.
@@ -29,7 +29,7 @@ def difference(x: Path, *, mask: Mask | None = None, lengths: Lengths | None = N
 
 
 def time_embedding(
-    x: Path,
+    x: Series,
     times: Float[Tensor, "batch time"] | None = None,
     *,
     mode: Literal["index", "centred"] = "index",
@@ -46,16 +46,25 @@ def time_embedding(
     if times is not None:
         check.floating("times", times)
         check.shape("times", times, tuple(x.shape[:2]), "(batch, time)")
-        clock = times.to(x.dtype)
+        time = times.to(x.dtype)
     else:
-        clock = _clock(x, mask, mode)
+        time = clock(*_position(x, mask), mode)
     if mask is not None:
-        clock = torch.where(mask, clock, 0.0)
-    return torch.cat([clock[..., None], x], dim=2)
+        time = torch.where(mask, time, 0.0)
+    return torch.cat([time[..., None], x], dim=2)
+
+
+def clock(
+    index: Float[Tensor, "batch time"], total: Float[Tensor, "batch 1"], mode: Literal["index", "centred"]
+) -> Float[Tensor, "batch time"]:
+    """The time of the steps 1, 2, … of `total`: a share of the whole, or from -1 to 1 if `"centred"`."""
+    if mode == "index":
+        return index / total.clamp(min=1)
+    return torch.where(total > 1, 2 * (index - 1) / (total - 1).clamp(min=1) - 1, 0.0)
 
 
 def lags(
-    x: Path, steps: int | Sequence[int], *, mask: Mask | None = None, lengths: Lengths | None = None
+    x: Series, steps: int | Sequence[int], *, mask: Mask | None = None, lengths: Lengths | None = None
 ) -> Float[Tensor, "batch time lagged"]:
     """Put earlier values beside each value: lags 0, …, `steps`, or exactly those listed.
 
@@ -74,7 +83,7 @@ def lags(
 
 
 def basepoint(
-    x: Path, *, mask: Mask | None = None, lengths: Lengths | None = None
+    x: Series, *, mask: Mask | None = None, lengths: Lengths | None = None
 ) -> Tensor | tuple[Tensor, Tensor]:
     """Start every sequence at 0, one step longer. With a mask or lengths, return (path, mask)."""
     mask = _begin(x, mask, lengths)
@@ -85,7 +94,7 @@ def basepoint(
 
 
 def lead_lag(
-    x: Path, *, mask: Mask | None = None, lengths: Lengths | None = None
+    x: Series, *, mask: Mask | None = None, lengths: Lengths | None = None
 ) -> Tensor | tuple[Tensor, Tensor]:
     """(x_1,x_1), (x_2,x_1), (x_2,x_2), (x_3,x_2), …: a leading and a lagging copy, 2L - 1 steps.
 
@@ -105,13 +114,13 @@ def lead_lag(
 
 
 def forward_fill(
-    x: Path,
+    x: Series,
     *,
     observed: Bool[Tensor, "batch time channels"] | None = None,
     mask: Mask | None = None,
     lengths: Lengths | None = None,
     initial: float | Float[Tensor, " channels"] = 0.0,
-) -> Path:
+) -> Series:
     """Carry the last observed value of each channel forward; before the first one stands `initial`.
 
     An entry is missing where `observed` is False or, without `observed`, where it is NaN. Steps that do
@@ -129,23 +138,19 @@ def forward_fill(
     return torch.where(last >= 0, filled, torch.as_tensor(initial, dtype=x.dtype, device=x.device))
 
 
-def _begin(x: Tensor, mask: Tensor | None, lengths: Tensor | None) -> Tensor | None:
+def _begin(x: Tensor, mask: Tensor | None, lengths: Lengths | None) -> Tensor | None:
     check.sequences("x", x)
     check.not_empty("x", x)
     return check.step_mask(x, mask, lengths)
 
 
-def _clock(x: Tensor, mask: Tensor | None, mode: str) -> Tensor:
-    """Position of each step among those that count."""
-    if mask is None:
-        index = torch.arange(1, x.shape[1] + 1, device=x.device, dtype=x.dtype).expand(x.shape[:2])
-        total = index.new_full((x.shape[0], 1), x.shape[1])
-    else:
+def _position(x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Which of the steps that count each step is, and how many there are."""
+    if mask is not None:
         index = mask.cumsum(1).to(x.dtype)
-        total = index[:, -1:]
-    if mode == "index":
-        return index / total.clamp(min=1)
-    return torch.where(total > 1, 2 * (index - 1) / (total - 1).clamp(min=1) - 1, 0.0)
+        return index, index[:, -1:]
+    index = torch.arange(1, x.shape[1] + 1, device=x.device, dtype=x.dtype).expand(x.shape[:2])
+    return index, index.new_full((x.shape[0], 1), x.shape[1])
 
 
 def _earlier(x: Tensor, mask: Tensor, offset: int) -> Tensor:

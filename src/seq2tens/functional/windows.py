@@ -61,5 +61,5 @@ def sliding_ls2t(
             size <= x.shape[1],
             f"`window` must lie in 1..{x.shape[1]} (the time axis of `x`), got {size}",
         )
-    found = [slide(functionals, x, mask, size, stride) for size in sizes]
-    return found[0] if isinstance(window, int) else found
+    values = [slide(functionals, x, mask, size, stride) for size in sizes]
+    return values[0] if isinstance(window, int) else values

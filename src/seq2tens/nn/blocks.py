@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from jaxtyping import Bool, Float
+import torch
 from torch import Tensor, nn
 
 from seq2tens import _checks as check
-from seq2tens import functional as F
+from seq2tens.nn.alignment import Series
+from seq2tens.nn.context import Network, Whole
 from seq2tens.nn.layers import LS2T
-from seq2tens.nn.masked import MaskedBatchNorm, align, check_rate, spatial_dropout
-from seq2tens.nn.streamable import Streamable
+from seq2tens.nn.masked import MaskedBatchNorm, check_rate
 
 
 class LevelNorm(MaskedBatchNorm):
@@ -27,14 +27,8 @@ class LevelNorm(MaskedBatchNorm):
         check.positive_int("order", order)
         super().__init__(order, affine=False, eps=eps, momentum=momentum)
 
-    def forward(
-        self, y: Float[Tensor, "*steps order width"], mask: Bool[Tensor, "*steps"] | None = None
-    ) -> Float[Tensor, "*steps order width"]:
-        """Normalise; `mask` has the axes of `y` before the level axis."""
-        return super().forward(y, mask)
 
-
-class LS2TBlock(Streamable, nn.Module):
+class LS2TBlock(Network):
     """Time, difference, LS2T, normalisation, flatten: `(batch, time, d)` to `(batch, time, order · width)`,
     or to `(batch, order · width)` without `return_sequences`.
 
@@ -69,35 +63,21 @@ class LS2TBlock(Streamable, nn.Module):
         features = in_features + (time in ("index", "centred"))
         self.ls2t = LS2T(features, width, order, bias=time == "bias", **options)
         self.norm = LevelNorm(order) if norm else None
-        self.out_features = order * width
+        self.in_features, self.out_features = in_features, order * width
 
-    def forward(
-        self,
-        x: Float[Tensor, "batch time in_features"],
-        mask: Bool[Tensor, "batch time"] | None = None,
-        lengths: check.Lengths | None = None,
-        *,
-        aligned: bool = False,
-    ) -> Tensor:
-        """Steps that do not count change nothing, in the output as in the statistics.
-
-        Where they all come last, as with lengths alone, increments are found faster; `aligned` says that a
-        mask is such.
-        """
-        check.sequences("x", x)
-        aligned = aligned or mask is None
-        mask = check.step_mask(x, mask, lengths)
-        if self.time in ("index", "centred"):
-            x = F.time_embedding(x, mode=self.time, mask=mask)
+    def compute(self, x: Series, context: Whole) -> Tensor:
+        """Apply the block."""
+        if self.time == "index" or self.time == "centred":
+            x = torch.cat([context.clock(x, self.time), x], dim=2)
         if self.difference:
-            x = F.difference(x, mask=None if aligned else mask)
-        y = self.ls2t(x, mask)
+            x = x - context.halo(x, 1, 0)[:, :-1]
+        y = self.ls2t(x, context=context)
         if self.norm is not None:
-            y = self.norm(y, mask if self.ls2t.return_sequences else None)
-        return spatial_dropout(y.flatten(-2), self.spatial_dropout, self.training)
+            y = self.norm(y, context=context)
+        return context.dropout(y.flatten(-2), self.spatial_dropout, self.training)
 
 
-class DeepLS2T(Streamable, nn.Module):
+class DeepLS2T(Network):
     """`depth` LS2T blocks on top of each other; the last one returns the end point.
 
     Output `(batch, order · width)`, or `(batch, time, order · width)` with `return_sequences`. `options`
@@ -123,25 +103,10 @@ class DeepLS2T(Streamable, nn.Module):
             blocks.append(LS2TBlock(features, width, order, return_sequences=whole, **options))
         self.blocks = nn.ModuleList(blocks)
         self.return_sequences = return_sequences
-        self.out_features = order * width
+        self.in_features, self.out_features = in_features, order * width
 
-    def forward(
-        self,
-        x: Float[Tensor, "batch time in_features"],
-        mask: Bool[Tensor, "batch time"] | None = None,
-        lengths: check.Lengths | None = None,
-        *,
-        aligned: bool = False,
-    ) -> Tensor:
-        """Steps that do not count change nothing; `aligned` as in `LS2TBlock`."""
-        check.sequences("x", x)
-        check.not_empty("x", x)
-        aligned = aligned or mask is None
-        if not aligned and not self.return_sequences:  # aligning once is cheaper than gaps in every block
-            x, mask, _ = align(x, mask, lengths)
-            aligned = True
-        else:
-            mask = check.step_mask(x, mask, lengths)
+    def compute(self, x: Series, context: Whole) -> Tensor:
+        """One block after the other."""
         for block in self.blocks:
-            x = block(x, mask, aligned=aligned)
+            x = block(x, context=context)
         return x

@@ -13,9 +13,8 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from seq2tens import _checks as check
 from seq2tens import functional as F
-from seq2tens import ops
+from seq2tens.nn.context import Streamable, Whole
 from seq2tens.nn.initialize import initialize_
-from seq2tens.nn.streamable import Streamable
 
 
 class LS2TState(NamedTuple):
@@ -72,7 +71,7 @@ class LS2T(Streamable, nn.Module):
         return_sequences: bool = True,
         normalize: bool = False,
         init: Literal["uniform", "normal"] = "uniform",
-        backend: ops.Backend | None = None,
+        backend: F.Backend | None = None,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -128,8 +127,12 @@ class LS2T(Streamable, nn.Module):
         lengths: check.Lengths | None = None,
         state: LS2TState | None = None,
         return_state: bool = False,
+        *,
+        context: Whole | None = None,
     ) -> Tensor | PackedSequence | tuple[Tensor | PackedSequence, LS2TState]:
         """Apply the layer; `state` continues an earlier call, `return_state` gives (output, state)."""
+        if context is not None:
+            return self._in_context(x, context)  # type: ignore[arg-type]
         packed = x if isinstance(x, PackedSequence) else None
         if packed is not None:
             check.require(
@@ -141,42 +144,44 @@ class LS2T(Streamable, nn.Module):
         assert isinstance(x, Tensor)
         if mask is not None or lengths is not None:
             mask = check.step_mask(x, mask, lengths)
-        output, levels = self._levels(x, mask, state)
-        if self.exponent_logit is not None or return_state:
-            counts = self._count(x, mask, state)
-        if self.exponent_logit is not None:
-            seen = counts if self.return_sequences else self._total(counts)
-            output = F.normalize_levels(output, self.exponent_logit.sigmoid(), seen)
-        result = _repack(output, packed) if packed is not None and self.return_sequences else output
-        return (result, LS2TState(levels, self._total(counts))) if return_state else result
-
-    def _levels(self, x: Tensor, mask: Tensor | None, state: LS2TState | None) -> tuple[Tensor, Tensor]:
         output, levels = F.ls2t(
             x,
-            self.weight,
-            self.bias,
-            order=self.order,
-            weights=self.weights,
-            lift_order=self.lift_order,
-            lift_coefficients=None if self.lift is None else torch.cat([self.lift.new_ones(1), self.lift]),
-            decay=self.decay if self.decay_logit is None else self.decay_logit.sigmoid(),
+            **self.functionals(),
             mask=mask,
-            reverse=self.reverse,
             return_sequences=self.return_sequences,
             state=None if state is None else state.levels,
             return_state=True,
-            backend=self.backend,
         )
-        return output, levels
+        earlier = 0 if state is None else state.steps
+        total = Whole(mask).count(x, at_end=True) + earlier if return_state else None
+        if self.exponent_logit is not None:
+            at_end = not self.return_sequences
+            count = Whole(mask).count(x, reverse=self.reverse, at_end=at_end)
+            count = count + (earlier if state is None or at_end else state.steps[:, None])
+            output = F.normalize_levels(output, self.exponent_logit.sigmoid(), count)
+        result = _repack(output, packed) if packed is not None and self.return_sequences else output
+        return result if total is None else (result, LS2TState(levels, total))
 
-    def _count(self, x: Tensor, mask: Tensor | None, state: LS2TState | None) -> Tensor:
-        """How many steps each output has seen, `(batch, time)`."""
-        ones = torch.ones(x.shape[:2], dtype=torch.long, device=x.device) if mask is None else mask.long()
-        counts = ones.flip(1).cumsum(1).flip(1) if self.reverse else ones.cumsum(1)
-        return counts if state is None else counts + state.steps[:, None]
+    def functionals(self) -> dict[str, Any]:
+        """What the layer gives to `functional.ls2t`."""
+        return {
+            "weight": self.weight,
+            "bias": self.bias,
+            "order": self.order,
+            "weights": self.weights,
+            "lift_order": self.lift_order,
+            "lift_coefficients": None if self.lift is None else torch.cat([self.lift.new_ones(1), self.lift]),
+            "decay": self.decay if self.decay_logit is None else self.decay_logit.sigmoid(),
+            "reverse": self.reverse,
+            "backend": self.backend,
+        }
 
-    def _total(self, counts: Tensor) -> Tensor:
-        return counts[:, 0] if self.reverse else counts[:, -1]
+    def _in_context(self, x: Tensor, context: Whole) -> Tensor:
+        levels = context.ls2t(self, x)
+        if self.exponent_logit is None:
+            return levels
+        count = context.count(x, reverse=self.reverse, at_end=not self.return_sequences)
+        return F.normalize_levels(levels, self.exponent_logit.sigmoid(), count)
 
 
 class BiLS2T(nn.Module):
@@ -197,9 +202,11 @@ class BiLS2T(nn.Module):
         x: Float[Tensor, "batch time in_features"] | PackedSequence,
         mask: Bool[Tensor, "batch time"] | None = None,
         lengths: check.Lengths | None = None,
+        *,
+        context: Whole | None = None,
     ) -> Tensor | PackedSequence:
         """Apply both directions. There is no state: the future is not known in advance."""
-        past, future = self.past(x, mask, lengths), self.future(x, mask, lengths)
+        past, future = (layer(x, mask, lengths, context=context) for layer in (self.past, self.future))
         if isinstance(past, PackedSequence):
             return past._replace(data=torch.cat([past.data, future.data], dim=-1))
         return torch.cat([past, future], dim=-1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
@@ -10,29 +11,33 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 from torch.utils.checkpoint import checkpoint
 
 from seq2tens import _checks as check
-from seq2tens.nn.blocks import DeepLS2T, LS2TBlock
+from seq2tens import functional as F
+from seq2tens.nn.context import call, takes_context
 from seq2tens.nn.layers import LS2T, LS2TState
 from seq2tens.nn.masked import MaskedBatchNorm
-from seq2tens.ops.heap import trim_heap
+from seq2tens.nn.streaming.live import Live, Push
+from seq2tens.nn.streaming.probe import Reach, Refusals, find_reach
 
 State = Any  # tensors in tuples, lists and dictionaries
 Step = Callable[[Any, State], tuple[Any, State]]
-_KNOWN = (LS2T, LS2TBlock, DeepLS2T)
 _TRIM = 8  # chunks after which the heap is trimmed
+REFUSALS = Refusals(
+    clock="`module` must not embed time, which needs the length of the sequence, got time={mode!r}",
+    future="`module` must look back only in chunks, got {name}",
+)
 _running_again: ContextVar[bool] = ContextVar("running_again", default=False)
 
 
-class BlockState(NamedTuple):
-    """Where a block stands after some steps: the last of them, and the state of its layer."""
+class ChunkState(NamedTuple):
+    """Where a module stands after some steps: their number, and the states of the verbs of its context."""
 
-    last: Float[Tensor, "batch 1 in_features"]
-    layer: LS2TState
+    steps: int
+    states: tuple[Tensor, ...]
 
 
 def checkpoint_chunks(
@@ -48,8 +53,9 @@ def checkpoint_chunks(
     kept but computed again, a chunk at a time, from the states between chunks.
 
     Args:
-        module: an `LS2T`, an `LS2TBlock` or a `DeepLS2T`, see `chunkwise`; or any module or function that
-            takes a chunk and a state, None at first, and returns an output and the next state.
+        module: a layer or network of `seq2tens.nn`, or another that is written for contexts, see
+            `chunkwise`; or any module or function that takes a chunk and a state, None at first, and returns
+            an output and the next state.
         chunks: tensors or arrays `(batch, steps, channels)`, or whatever the function takes. If they have a
             length and can be indexed they are read again in the backward pass, else they are kept for it.
             An `LS2T` with `reverse` takes the last chunk first.
@@ -64,7 +70,7 @@ def checkpoint_chunks(
     """
     if truncate is not None:
         check.positive_int("truncate", truncate)
-    step = chunkwise(module) if isinstance(module, _KNOWN) else module
+    step = chunkwise(module) if isinstance(module, nn.Module) and _runs_in_contexts(module) else module
     outputs = []
     for index, load in enumerate(_loaders(chunks)):
         output, state = _run(step, load, state, trim=index % _TRIM == 0)
@@ -86,7 +92,10 @@ def time_chunks(x: Tensor | np.ndarray, steps: int) -> Sequence[Tensor]:
 
 
 def chunkwise(module: nn.Module, *, norm: Literal["running", "chunk"] | None = None) -> Step:
-    """The function (chunk, state) → (output, next state) of an `LS2T`, an `LS2TBlock` or a `DeepLS2T`.
+    """The function (chunk, state) → (output, next state) of a layer or network of `seq2tens.nn`.
+
+    So of any module whose `forward` takes a `context`, and of a `torch.nn.Sequential` of such. The output is
+    that of the chunk's steps; or, of a module that gives none, that of the steps so far.
 
     Statistics of a batch normalisation in training are those of whole sequences, which a chunk does not
     know. Unless the module is in evaluation mode, `norm` has to say what takes their place: `"running"`, the
@@ -94,24 +103,46 @@ def chunkwise(module: nn.Module, *, norm: Literal["running", "chunk"] | None = N
     follow.
     """
     check.choice("norm", norm, ("running", "chunk", None))
-    norms = [part for part in module.modules() if isinstance(part, MaskedBatchNorm)]
-    if isinstance(module, LS2T):
+    if isinstance(module, LS2T):  # has a state of its own, with `reverse` too
         return partial(_advance_layer, module)
-    name = type(module).__name__
     check.require(
-        isinstance(module, _KNOWN), f"`module` must be an LS2T, an LS2TBlock or a DeepLS2T, got {name}"
+        _runs_in_contexts(module),
+        "`module` must be a layer or network of seq2tens.nn, or have a `forward` that takes a `context`, "
+        f"got {type(module).__name__}",
     )
-    blocks = [part for part in module.modules() if isinstance(part, LS2TBlock)]
-    for part in (module, *blocks):
-        _check_forward(part)
+    norms = [part for part in module.modules() if isinstance(part, MaskedBatchNorm)]
+    reaches: dict[int, Reach] = {}  # for the numbers of channels that have been met
 
-    def step(x: Tensor, state: tuple[BlockState, ...] | None) -> tuple[Tensor, tuple[BlockState, ...]]:
-        for block in blocks:
-            _check_block(block, norm)
+    def step(x: Tensor, state: ChunkState | None) -> tuple[Tensor, ChunkState]:
+        if x.shape[2] not in reaches:
+            reaches[x.shape[2]] = _reach(module, x.shape[2])
+        _check_statistics(norms, norm)
         with _statistics(norms, norm):
-            return _advance_blocks(blocks, x, state)
+            return _advance(module, x, state or ChunkState(0, ()), reaches[x.shape[2]].ahead)
 
     return step
+
+
+def _runs_in_contexts(module: nn.Module) -> bool:
+    return takes_context(module) or isinstance(module, nn.Sequential)
+
+
+def _reach(module: nn.Module, channels: int) -> Reach:
+    reach = find_reach(copy.deepcopy(module).eval(), REFUSALS, channels=channels)
+    check.require(
+        reach.ahead == 0 or not reach.gives_sequences,
+        "`module` must look back only where it gives sequences, because its outputs at the end of a chunk "
+        f"depend on the next one, got {type(module).__name__}, which looks {reach.ahead} steps ahead",
+    )
+    return reach
+
+
+def _advance(module: nn.Module, x: Tensor, state: ChunkState, ahead: int) -> tuple[Tensor, ChunkState]:
+    """One chunk, as a push of which only the end is asked for."""
+    batch, steps, _ = x.shape
+    live = Live(Push(batch, state.steps, steps, ends=1, ahead=ahead, each=False), state.states, x.device)
+    y = call(module, live.enter(x), live)
+    return y, ChunkState(state.steps + steps, tuple(live.after))
 
 
 class _ArrayChunks(Sequence[Tensor]):
@@ -148,11 +179,11 @@ def _run(step: Step, load: Callable[[], Any], state: State, trim: bool) -> tuple
 
     def run(state: State) -> tuple[Any, State]:
         if trim:
-            trim_heap()
-        found = step(load(), state)
-        pair = isinstance(found, tuple) and len(found) == 2
-        check.require(pair, f"`module` must return an output and a state, got {type(found).__name__}")
-        return found
+            F.trim_heap()
+        result = step(load(), state)
+        pair = isinstance(result, tuple) and len(result) == 2
+        check.require(pair, f"`module` must return an output and a state, got {type(result).__name__}")
+        return result
 
     if not torch.is_grad_enabled():
         return run(state)
@@ -182,26 +213,9 @@ def _statistics(norms: list[MaskedBatchNorm], norm: str | None) -> Iterator[None
             part.training, part.momentum = training, momentum
 
 
-def _check_forward(module: nn.Module) -> None:
-    cls = DeepLS2T if isinstance(module, DeepLS2T) else LS2TBlock
-    own = type(module).forward is not cls.forward or "forward" in vars(module)
-    name = type(module).__name__
-    check.require(not own, f"`module` must have the `forward` of {cls.__name__} in chunks, got {name}'s own")
-
-
-def _check_block(block: LS2TBlock, norm: str | None) -> None:
+def _check_statistics(norms: list[MaskedBatchNorm], norm: str | None) -> None:
     check.require(
-        block.time not in ("index", "centred"),
-        f"`module` must not embed time, which needs the length of the sequence, got time={block.time!r}",
-    )
-    check.require(not block.ls2t.reverse, "`module` must look back only, got a block with reverse=True")
-    check.require(
-        not (block.training and block.spatial_dropout),
-        "`module` must be in evaluation mode or without dropout, which drops channels of whole sequences, "
-        f"got spatial_dropout={block.spatial_dropout}",
-    )
-    check.require(
-        block.norm is None or not block.norm.training or norm is not None,
+        norm is not None or not any(part.training for part in norms),
         "`module` must be in evaluation mode, because statistics of a batch need whole sequences; "
         '`chunkwise(module, norm="running")` and `norm="chunk"` train with others, '
         "got a normalisation in training mode",
@@ -211,17 +225,3 @@ def _check_block(block: LS2TBlock, norm: str | None) -> None:
 def _advance_layer(layer: LS2T, x: Tensor, state: LS2TState | None) -> tuple[Tensor, LS2TState]:
     output, after = layer(x, state=state, return_state=True)
     return output, after
-
-
-def _advance_blocks(
-    blocks: list[LS2TBlock], x: Tensor, states: tuple[BlockState, ...] | None
-) -> tuple[Tensor, tuple[BlockState, ...]]:
-    """One chunk through all blocks; an increment is taken from the last step of the chunk before."""
-    after = []
-    for index, block in enumerate(blocks):
-        last, layer = (torch.zeros_like(x[:, :1]), None) if states is None else states[index]
-        moves = x - torch.cat([last, x[:, :-1]], dim=1) if block.difference else x
-        y, layer = _advance_layer(block.ls2t, moves, layer)
-        after.append(BlockState(x[:, -1:].clone(), layer))  # a view would keep all of the chunk
-        x = (y if block.norm is None else block.norm(y)).flatten(-2)
-    return x, tuple(after)

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from jaxtyping import Bool, Float
+import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
+from seq2tens import _checks as check
 from seq2tens import functional as F
+from seq2tens.nn.alignment import Mask, Series
+from seq2tens.nn.context import Whole
 
 
 class Difference(nn.Module):
@@ -16,12 +20,16 @@ class Difference(nn.Module):
 
     def forward(
         self,
-        x: Float[Tensor, "batch time channels"],
-        mask: Bool[Tensor, "batch time"] | None = None,
-        lengths: Tensor | None = None,
+        x: Series,
+        mask: Mask | None = None,
+        lengths: check.Lengths | None = None,
+        *,
+        context: Whole | None = None,
     ) -> Tensor:
         """Same shape as `x`."""
-        return F.difference(x, mask=mask, lengths=lengths)
+        if context is None:
+            return F.difference(x, mask=mask, lengths=lengths)
+        return x - context.halo(x, 1, 0)[:, :-1]
 
 
 class TimeEmbedding(nn.Module):
@@ -33,13 +41,17 @@ class TimeEmbedding(nn.Module):
 
     def forward(
         self,
-        x: Float[Tensor, "batch time channels"],
-        mask: Bool[Tensor, "batch time"] | None = None,
-        lengths: Tensor | None = None,
+        x: Series,
+        mask: Mask | None = None,
+        lengths: check.Lengths | None = None,
         times: Float[Tensor, "batch time"] | None = None,
+        *,
+        context: Whole | None = None,
     ) -> Tensor:
         """One channel more than `x`."""
-        return F.time_embedding(x, times, mode=self.mode, mask=mask, lengths=lengths)
+        if context is None:
+            return F.time_embedding(x, times, mode=self.mode, mask=mask, lengths=lengths)
+        return torch.cat([context.clock(x, self.mode), x], dim=2)
 
 
 class Lags(nn.Module):
@@ -51,9 +63,16 @@ class Lags(nn.Module):
 
     def forward(
         self,
-        x: Float[Tensor, "batch time channels"],
-        mask: Bool[Tensor, "batch time"] | None = None,
-        lengths: Tensor | None = None,
+        x: Series,
+        mask: Mask | None = None,
+        lengths: check.Lengths | None = None,
+        *,
+        context: Whole | None = None,
     ) -> Tensor:
         """As many times the channels of `x` as there are lags."""
-        return F.lags(x, self.steps, mask=mask, lengths=lengths)
+        if context is None:
+            return F.lags(x, self.steps, mask=mask, lengths=lengths)
+        offsets = range(self.steps + 1) if isinstance(self.steps, int) else self.steps
+        longest, time = max(offsets), x.shape[1]
+        extended = context.halo(x, longest, 0)
+        return torch.cat([extended[:, longest - n : longest - n + time] for n in offsets], dim=2)

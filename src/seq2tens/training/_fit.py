@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor, nn
 
 from seq2tens import _checks as check
-from seq2tens.nn.synchronised import synchronised
+from seq2tens.distributed.synchronised import synchronised
 from seq2tens.ops.collectives import gather_objects
 from seq2tens.training import rng
 from seq2tens.training.callbacks import Callback

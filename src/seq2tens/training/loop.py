@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.optim import Adam, AdamW, Optimizer
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-from seq2tens.nn.synchronised import Peers
+from seq2tens.distributed.synchronised import Peers
 from seq2tens.training import rng
 from seq2tens.training.ema import EMA
 from seq2tens.training.losses import Loss, LossFunction

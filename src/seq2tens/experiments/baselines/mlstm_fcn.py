@@ -13,8 +13,9 @@ from torch.nn import functional as torch_F
 from seq2tens import _checks as check
 from seq2tens.estimators.classifiers import TEST_PARAMS
 from seq2tens.estimators.networks import NetworkClassifier
-from seq2tens.nn.masked import align, check_rate, mean_pool
-from seq2tens.nn.networks import KERNELS, ConvBlock
+from seq2tens.nn.alignment import align
+from seq2tens.nn.convolutional import KERNELS, ConvBlock
+from seq2tens.nn.masked import check_rate, mean_pool
 
 SequenceBatch = Float[Tensor, "batch time channels"]
 Mask = Bool[Tensor, "batch time"]

@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from seq2tens import _checks as check
 from seq2tens.data import Incomplete, healing_mnist, mnist, physionet2012, sprites
-from seq2tens.data.datasets._folders import existing
+from seq2tens.data.datasets._folders import dataset_folder, existing
 from seq2tens.experiments.imputation.models import SETTINGS
 from seq2tens.models.gpvae import Part
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,14 +11,22 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from seq2tens import _checks as check
-from seq2tens.nn.streaming import trees
-from seq2tens.nn.streaming.frame import Frame, State
-from seq2tens.nn.streaming.nodes import Chain
-from seq2tens.nn.streaming.plans import plan
-from seq2tens.nn.streaming.trees import Tree
+from seq2tens.nn.context import NotInContext, call
+from seq2tens.nn.layers import BiLS2T
+from seq2tens.nn.masked import MaskedConv
+from seq2tens.nn.streaming import storage
+from seq2tens.nn.streaming.live import Live, Push
+from seq2tens.nn.streaming.probe import Refusals, find_reach
+from seq2tens.nn.streaming.storage import State
 
 # Outputs, or steps where one output is asked for, that are computed at once: memory stays small.
 BLOCK = 2048
+REFUSALS = Refusals(
+    clock="`length` must be given for a network that sees the time of a step as a share of the whole "
+    "sequence (`time_embedding`): that depends on how many steps there will be. Build the network with "
+    "`time_embedding=False` for a stream without end",
+    future="`module` must not look at the future to be streamed, got {name}",
+)
 
 
 class Now(NamedTuple):
@@ -26,7 +35,7 @@ class Now(NamedTuple):
     steps: int = 0
     batch: int = 0  # 0: not known before the first push, as the channels
     channels: int = 0
-    nodes: State = ()
+    states: tuple[Tensor, ...] = ()  # of the verbs of a context, in the order in which they are called
 
 
 class Stream:
@@ -36,8 +45,9 @@ class Stream:
     batch normalisation uses the statistics of training whatever `module.training` says, and there are no
     gradients. The weights are those of the moment when the stream was opened. All arithmetic is in float64.
 
-    Modules are `LS2T`, `LS2TBlock`, `DeepLS2T`, `FCN`, `ResNet`, `FCNLS2T`, and `torch.nn.Sequential` of
-    these, of path transforms and of modules that treat every step by itself (`Linear`, `ReLU`, …).
+    Modules are `LS2T`, `LS2TBlock`, `DeepLS2T`, `FCN`, `ResNet`, `FCNLS2T`, modules of your own that are
+    written in the verbs of a context (see `Network`), and `torch.nn.Sequential` of these, of path transforms
+    and of modules that treat every step by itself (`Linear`, `ReLU`, …).
 
     Args:
         module: what to feed.
@@ -50,9 +60,11 @@ class Stream:
         if length is not None:
             check.positive_int("length", length)
         self.length = length
-        self._plan = Chain(plan(module, length))
+        self._module = _frozen(module)
+        self._constants: dict[nn.Module, Any] = {}
+        self._reach = find_reach(self._module, REFUSALS, length=length)
         self._device, self._dtype = _home(module)
-        self._fingerprint = trees.fingerprint(module)
+        self._fingerprint = storage.fingerprint(module)
         self._now = Now()
 
     @property
@@ -63,7 +75,7 @@ class Stream:
     @property
     def ahead(self) -> int:
         """How many steps the module looks ahead: so many of the last positions are not final."""
-        return self._plan.ahead
+        return self._reach.ahead
 
     def push(
         self, chunk: Float[Tensor, "batch steps channels"], *, last: bool = False
@@ -83,9 +95,9 @@ class Stream:
             for part in chunk.double().split(max(1, BLOCK // chunk.shape[0]), dim=1):
                 y, now = self._advance(part, now, last)
                 outputs.append(y)
-            found = outputs[-1] if last or len(outputs) == 1 else torch.cat(outputs, dim=1)
+            y = outputs[-1] if last or len(outputs) == 1 else torch.cat(outputs, dim=1)
         self._now = now
-        return self._given(found)
+        return self._copied(y)
 
     def finish(self) -> Float[Tensor, "batch outputs ..."]:
         """The outputs that are still missing if the sequence ends here.
@@ -98,9 +110,10 @@ class Stream:
         nothing = torch.zeros(now.batch, 0, now.channels, dtype=torch.float64, device=self._device)
         if not self._gives_sequences_late:
             return self._empty(nothing)
+        push = Push(now.batch, now.steps, stride=0, ends=1, ahead=self.ahead, each=False)
         with torch.inference_mode():
-            y, _ = self._plan(nothing, now.nodes, Frame(now.batch, now.steps, stride=0, ends=1, each=False))
-        return self._given(y[:, max(0, self.ahead - now.steps) :])
+            y, _ = self._run(nothing, push, now.states)
+        return self._copied(y[:, max(0, self.ahead - now.steps) :])
 
     def reset(self) -> None:
         """Begin a new sequence."""
@@ -109,20 +122,23 @@ class Stream:
     def to(self, device: torch.device | str) -> Stream:
         """Move the stream, weights and state, to another device."""
         self._device = torch.device(device)
-        self._plan = Chain([node.to(device) for node in self._plan.nodes])
-        self._now = self._now._replace(nodes=trees.moved(self._now.nodes, self._device))
+        self._module.to(device)
+        self._constants = {}
+        self._now = self._now._replace(states=storage.to_device(self._now.states, self._device))
         return self
 
-    def state(self) -> dict[str, Tree]:
+    def state(self) -> dict[str, State]:
         """Where the stream stands, as a tree of dicts, tuples, tensors and numbers, of fixed size."""
         return {"fingerprint": self._fingerprint, "length": self.length or 0, **self._now._asdict()}
 
-    def restore(self, state: dict[str, Tree]) -> None:
+    def restore(self, state: dict[str, State]) -> None:
         """Go on where another stream of the same module stood."""
         keys = {"fingerprint", "length", *Now._fields}
         check.require(
             isinstance(state, dict) and set(state) == keys,
-            f"`state` must be a dict with the keys {', '.join(sorted(keys))}",
+            f"`state` must be a dict with the keys {', '.join(sorted(keys))}, "
+            f"got {', '.join(map(repr, state)) if isinstance(state, dict) else type(state).__name__}; "
+            "states that earlier versions have saved cannot go on",
         )
         check.require(
             state["fingerprint"] == self._fingerprint,
@@ -135,47 +151,53 @@ class Stream:
         )
         now = Now(**{name: state[name] for name in Now._fields})
         self._check_tree(now)
-        self._now = now._replace(nodes=trees.moved(now.nodes, self._device))
+        self._now = now._replace(states=storage.to_device(now.states, self._device))
 
     def save(self, path: str | Path, notes: dict[str, Any] | None = None) -> None:
         """Write the state to a file, which is replaced only when the new one is whole.
 
         `notes` is JSON data of the caller's, which `load` gives back.
         """
-        trees.save(path, self.state(), notes or {})
+        storage.save(path, self.state(), notes or {})
 
     def load(self, path: str | Path) -> dict[str, Any]:
         """Restore the state that `save` wrote, and return the notes."""
-        state, notes = trees.load(path)
+        state, notes = storage.load(path)
         self.restore(state)
         return notes
 
     @property
     def _gives_sequences_late(self) -> bool:
-        return self.ahead > 0 and not self._plan.selects
+        return self.ahead > 0 and self._reach.gives_sequences
 
     def _advance(self, part: Tensor, now: Now, last: bool) -> tuple[Tensor, Now]:
         """Outputs of a few steps, and where the stream stands after them."""
         batch, steps, channels = part.shape
-        every = self._plan.selects and self.ahead > 0 and not last
+        every = not self._reach.gives_sequences and self.ahead > 0 and not last
         ends, stride = (steps, 1) if every else (1, steps)
-        frame = Frame(batch, now.steps, stride, ends, each=self.ahead == 0 and not last)
-        y, nodes = self._plan(part.reshape(batch * ends, stride, channels), now.nodes, frame)
+        push = Push(batch, now.steps, stride, ends, self.ahead, each=self.ahead == 0 and not last)
+        y, states = self._run(part, push, now.states)
         if self._gives_sequences_late:
             y = y[:, min(steps, max(0, self.ahead - now.steps)) : steps]
+        elif not self._reach.gives_sequences:
+            y = y.unflatten(0, (batch, -1))
         elif last:
             y = y[:, -1:]
-        y = y.reshape(batch, ends * y.shape[1], *y.shape[2:])
-        return y, Now(now.steps + steps, batch, channels, nodes)
+        return y, Now(now.steps + steps, batch, channels, states)
+
+    def _run(self, x: Tensor, push: Push, states: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
+        live = Live(push, states, self._device, length=self.length, constants=self._constants)
+        y = call(self._module, live.enter(x), live)
+        return y, tuple(live.after)
 
     def _empty(self, chunk: Tensor) -> Tensor:
         """No outputs, of the shape that outputs have."""
         step = torch.zeros(chunk.shape[0], self.ahead + 1, chunk.shape[2], dtype=torch.float64)
         with torch.inference_mode():
             y, _ = self._advance(step.to(self._device), Now(), last=False)
-        return self._given(y[:, :0])
+        return self._copied(y[:, :0])
 
-    def _given(self, y: Tensor) -> Tensor:
+    def _copied(self, y: Tensor) -> Tensor:
         """An output as others want it: a copy, because autograd takes no tensors of inference mode."""
         return y.to(self._dtype, copy=True)
 
@@ -184,7 +206,9 @@ class Stream:
         batch, steps, channels = chunk.shape
         now = self._now
         check.require(batch > 0, f"`chunk` must hold at least one sequence, got shape {tuple(chunk.shape)}")
-        if now.steps > 0:
+        if now.steps == 0:
+            self._check_channels(channels)
+        else:
             check.require(
                 (batch, channels) == (now.batch, now.channels),
                 f"`chunk` must have shape ({now.batch}, steps, {now.channels}) as before, "
@@ -201,15 +225,26 @@ class Stream:
             "its output at the last step is not final",
         )
 
+    def _check_channels(self, channels: int) -> None:
+        if channels == self._reach.channels:
+            return
+        try:
+            self._reach = find_reach(self._module, REFUSALS, channels=channels, length=self.length)
+        except (ValueError, RuntimeError) as error:
+            expected = self._reach.channels
+            raise check.ArgumentError(
+                f"`chunk` must have {expected} channels (in_features), got {channels}"
+            ) from error
+
     def _check_tree(self, now: Now) -> None:
         """Require tensors of the shapes that the module leaves behind."""
-        expected: State = ()
+        expected: tuple[Tensor, ...] = ()
         if now.steps > 0:
             step = torch.zeros(now.batch, 1, now.channels, dtype=torch.float64, device=self._device)
             with torch.inference_mode():
-                expected = self._advance(step, Now(), last=True)[1].nodes
+                expected = self._advance(step, Now(), last=True)[1].states
         check.require(
-            trees.shapes(now.nodes) == trees.shapes(expected),
+            storage.shapes(now.states) == storage.shapes(expected),
             "`state` must have the tensors of this module, got others",
         )
 
@@ -219,3 +254,15 @@ def _home(module: nn.Module) -> tuple[torch.device, torch.dtype]:
     for parameter in module.parameters():
         return parameter.device, torch.promote_types(parameter.dtype, torch.float32)
     return torch.device("cpu"), torch.get_default_dtype()
+
+
+def _frozen(module: nn.Module) -> nn.Module:
+    """A copy in float64: training that goes on must not change a stream."""
+    for part in module.modules():
+        if isinstance(part, BiLS2T):
+            raise NotInContext(REFUSALS.future.format(name="BiLS2T"))
+    frozen = copy.deepcopy(module).double().eval().requires_grad_(False)
+    for part in frozen.modules():
+        if isinstance(part, MaskedConv):  # lies in memory as `functional.convolve` reads it
+            part.weight.data = part.weight.data.mT.contiguous().mT
+    return frozen

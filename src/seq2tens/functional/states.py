@@ -1,0 +1,35 @@
+"""Every state of the recursion along a sequence: where a push may end, and another begin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from seq2tens import _checks as check
+from seq2tens.functional.layer import check_functionals
+
+
+def ls2t_states(
+    x: Float[Tensor, "batch time in_features"],
+    weight: Float[Tensor, "components in_features width"],
+    bias: Float[Tensor, "components width"] | None = None,
+    *,
+    mask: Bool[Tensor, "batch time"] | None = None,
+    state: Float[Tensor, "batch states width"] | None = None,
+    **functionals: Any,
+) -> Float[Tensor, "batch time states width"]:
+    """The state of `ls2t`, all of it, after every step; arguments as there.
+
+    State `make_chains(…).output[m - 1]` holds level m.
+    """
+    defaults = {"weights": "recursive", "lift_order": 1, "lift_coefficients": None, "decay": None}
+    recursion = check_functionals(
+        x, weight, bias, **{**defaults, "reverse": False, "backend": None, **functionals}
+    )
+    check.not_empty("x", x)
+    chains = recursion.chains
+    every = recursion._replace(chains=chains._replace(output=tuple(range(len(chains.component)))))
+    states, _ = every.run(x, mask, state)
+    return states

@@ -1,0 +1,229 @@
+"""The context of sequences that are not over: steps come in pushes, and a state goes from one to the next.
+
+A convolution looks ahead, so its output at the last positions depends on where the sequence ends: zeros
+stand beyond. A push asks for outputs at some ends, `stride` steps apart. For every end there is a window of
+the last positions before it, as many for every layer of a network: `stride` of them have become final since
+the end before, and `ahead` more, as far as the network looks ahead, are provisional: they belong to this end
+alone. Positions before the first step are not valid.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from seq2tens import _checks as check
+from seq2tens import functional as F
+from seq2tens.nn.context import Whole
+
+if TYPE_CHECKING:
+    from seq2tens.nn.layers import LS2T
+
+Windows = Float[Tensor, "rows positions channels"]  # a row for each end of each sequence
+# Up to so many steps a handful of operations is quicker than the kernel of many.
+FEW = 32
+
+
+class Push(NamedTuple):
+    """The ends of a push: `ends` of them, the first `stride` steps after `start`."""
+
+    batch: int
+    start: int
+    stride: int
+    ends: int
+    ahead: int
+    each: bool  # nothing is provisional, and every position is an output
+
+    def positions(self, device: torch.device) -> Int[Tensor, "rows positions"]:
+        """The positions of every window; negative before the first step."""
+        size = self.stride + self.ahead
+        first = torch.arange(1, self.ends + 1, device=device) * self.stride + (self.start - size)
+        return (first[:, None] + torch.arange(size, device=device)).repeat(self.batch, 1)
+
+
+class Live(Whole):
+    """A push; `states` are what the verbs have kept of earlier ones, in the order of their calls."""
+
+    def __init__(
+        self,
+        push: Push,
+        states: tuple[Tensor, ...],
+        device: torch.device,
+        *,
+        length: int | None = None,
+        constants: dict[nn.Module, Any] | None = None,
+    ) -> None:
+        mask = None if push.start >= push.ahead else push.positions(device) >= 0
+        super().__init__(mask, constants)
+        self.push, self.length = push, length
+        self.before, self.after = states, list[Tensor]()
+
+    def enter(self, x: Float[Tensor, "batch steps channels"]) -> Windows:
+        """The windows of new steps."""
+        push = self.push
+        if push.ahead == 0:
+            return x
+        series = torch.cat([self._kept(x, push.ahead), x], dim=1)
+        self._keep(series[:, series.shape[1] - push.ahead :], series)
+        return self._windows(series, push.stride + push.ahead)
+
+    def halo(self, x: Windows, before: int, after: int) -> Windows:
+        """Final positions in front, zeros behind: there the sequence would end."""
+        push, x = self.push, self.clear(x)
+        beyond = [x.new_zeros(x.shape[0], after, x.shape[2])] if after else []
+        if before == 0:
+            return torch.cat([x, *beyond], dim=1) if beyond else x
+        earlier = self._kept(x, before)
+        if push.ends == 1:
+            extended = torch.cat([earlier, x, *beyond], dim=1)
+            self._keep(extended[:, push.stride : push.stride + before], extended)
+            return extended
+        series = torch.cat([earlier, self._final(x)], dim=1)
+        self._keep(series[:, series.shape[1] - before :], series)
+        return torch.cat([self._windows(series, before), x, *beyond], dim=1)
+
+    def clock(self, x: Windows, mode: Literal["index", "centred"]) -> Float[Tensor, "rows positions 1"]:
+        """As in a sequence of `length` steps."""
+        assert self.length is not None
+        index = self.count(x).to(x.dtype)
+        return self.clear(F.clock(index, index.new_full((1, 1), self.length), mode)[..., None])
+
+    def mean(self, x: Windows) -> Float[Tensor, "outputs channels"]:
+        """The mean over all steps so far."""
+        self.reductions += 1
+        push, x = self.push, self.clear(x)
+        final = x if push.each else x[:, : push.stride].sum(1).view(push.batch, push.ends, -1)
+        sums = final.cumsum(1) if final.shape[1] > 1 else final
+        sums = sums + self._kept(sums, 1)
+        self._keep(sums[:, -1:], sums)
+        if push.each:
+            return sums.flatten(0, 1) / self.count(x, at_end=True)[:, None]
+        totals = sums.flatten(0, 1) + x[:, push.stride :].sum(1)
+        if push.ends == 1:
+            return totals / (push.start + push.stride)
+        return totals / self.count(x, at_end=True)[:, None]
+
+    def ls2t(self, layer: LS2T, x: Windows) -> Float[Tensor, "rows *positions order width"]:
+        """The recursion from where the push before has ended."""
+        push = self.push
+        self.reductions += not layer.return_sequences
+        if push.ahead == 0 and not push.each and not layer.return_sequences:
+            return self._end(layer, x)
+        states = self._states(layer, x)
+        output = F.make_chains(layer.order, layer.weights, False).output
+        levels = states if len(output) == states.shape[2] else states[:, :, list(output)]
+        if layer.return_sequences:
+            return levels
+        return levels.flatten(0, 1) if push.each else levels[:, -1]
+
+    def count(self, x: Windows, *, reverse: bool = False, at_end: bool = False) -> Int[Tensor, "rows ..."]:
+        """How many steps there are up to each position, or up to every output."""
+        count = self.push.positions(x.device) + 1
+        if at_end:
+            return count.flatten() if self.push.each else count[:, -1]
+        return count
+
+    def dropout(self, x: Tensor, rate: float, training: bool) -> Tensor:
+        """None: the steps to come could not know what was dropped."""
+        if training and rate > 0:
+            raise check.ArgumentError(
+                "`module` must be in evaluation mode or without dropout, which drops channels of whole "
+                f"sequences, got a rate of {rate}"
+            )
+        return x
+
+    def _end(self, layer: LS2T, x: Tensor) -> Tensor:
+        state = self._state()
+        levels, state = F.ls2t(
+            x, **layer.functionals(), mask=self.mask, return_sequences=False, state=state, return_state=True
+        )
+        self.after.append(state)
+        return levels
+
+    def _states(self, layer: LS2T, x: Windows) -> Float[Tensor, "rows positions states width"]:
+        """Along the final positions of all ends and, for each end, from there along its provisional ones."""
+        push, state = self.push, self._state()
+        if push.ends == 1:
+            states = self._run(layer, x, self.mask, state)
+            ends = states[:, push.stride - 1] if push.stride else state
+            assert ends is not None
+            self.after.append(owned(ends, states))
+            return states
+        mask = None if self.mask is None else self._final(self.mask)
+        series = self._run(layer, self._final(x), mask, state)
+        self.after.append(owned(series[:, -1], series))
+        final = series.reshape(x.shape[0], push.stride, *series.shape[2:])
+        if push.ahead == 0:
+            return final
+        rest = None if self.mask is None else self.mask[:, push.stride :]
+        return torch.cat([final, self._run(layer, x[:, push.stride :], rest, final[:, -1])], dim=1)
+
+    def _run(self, layer: LS2T, x: Tensor, mask: Tensor | None, state: Tensor | None) -> Tensor:
+        few = self.constants is not None and x.shape[0] * x.shape[1] <= FEW
+        if not few or mask is not None or state is None:
+            return F.ls2t_states(x, **layer.functionals(), mask=mask, state=state)
+        assert self.constants is not None
+        if layer not in self.constants:
+            self.constants[layer] = FewSteps(layer)
+        few_steps: FewSteps = self.constants[layer]
+        if not few_steps.plain:
+            return F.ls2t_states(x, **layer.functionals(), state=state)
+        return few_steps(x, state)
+
+    def _final(self, x: Tensor) -> Float[Tensor, "batch steps ..."]:
+        """The positions that have become final, end after end."""
+        push = self.push
+        return x[:, : push.stride].reshape(push.batch, push.ends * push.stride, *x.shape[2:])
+
+    def _windows(self, series: Float[Tensor, "batch time channels"], size: int) -> Windows:
+        """The windows of so many positions that begin `stride` steps apart."""
+        push = self.push
+        if push.ends == 1:
+            return series
+        windows = series.unfold(1, size, push.stride)[:, : push.ends].mT
+        return windows.reshape(push.batch * push.ends, size, series.shape[2])
+
+    def _kept(self, like: Tensor, steps: int) -> Tensor:
+        """The state of the verb that is being called; zeros before the first step."""
+        state = self._state()
+        return like.new_zeros(self.push.batch, steps, like.shape[2]) if state is None else state
+
+    def _state(self) -> Tensor | None:
+        return self.before[len(self.after)] if self.before else None
+
+    def _keep(self, part: Tensor, whole: Tensor) -> None:
+        self.after.append(owned(part, whole))
+
+
+class FewSteps:
+    """The recursion of a layer in as few operations as there can be: they take the time, not the numbers."""
+
+    def __init__(self, layer: LS2T) -> None:
+        self.plain = layer.lift_order == 1 and layer.decay is None and layer.decay_logit is None
+        self.width, self.chains = layer.width, F.make_chains(layer.order, layer.weights, False)
+        self.weight = layer.weight.transpose(0, 1).flatten(1).contiguous()  # all components side by side
+        self.bias = (
+            self.weight.new_zeros(self.weight.shape[1]) if layer.bias is None else layer.bias.flatten()
+        )
+
+    def __call__(
+        self, x: Windows, state: Float[Tensor, "rows states width"]
+    ) -> Float[Tensor, "rows positions states width"]:
+        rows, positions, features = x.shape
+        factors = torch.addmm(self.bias, x.reshape(-1, features), self.weight)
+        factors = factors.view(rows, positions, -1, self.width)
+        values: list[Tensor] = []  # one more than there are positions: that before the first
+        for s, (component, parent) in enumerate(zip(self.chains.component, self.chains.parent, strict=True)):
+            inflow = factors[:, :, component]
+            if parent >= 0:
+                inflow = values[parent][:, :-1] * inflow
+            values.append(torch.cat([state[:, s : s + 1], inflow], dim=1).cumsum(1))
+        return torch.stack(values, dim=2)[:, 1:]
+
+
+def owned(part: Tensor, whole: Tensor) -> Tensor:
+    """A part to be kept: not at the price of keeping a whole that is much larger."""
+    return part if 16 * part.numel() >= whole.numel() else part.clone()
