@@ -64,11 +64,11 @@ def case_of_prepared(
     """The case of a network that reads what a fitted preparation gives."""
     sequence = _one_sequence("x", x, preparation)
     pair = _pair(preparation, sequence, baseline)
-    variable, found = _variables(preparation, names)
+    variable, variable_names = _variables(preparation, names)
     exact = _exact(network)
     contrast, number = _contrast(exact, pair, target)
     values = _measured(preparation, sequence)
-    return Case(exact, contrast, str(number), pair, variable, found, values, sequence.times)
+    return Case(exact, contrast, str(number), pair, variable, variable_names, values, sequence.times)
 
 
 def case_of_network(
@@ -84,11 +84,11 @@ def case_of_network(
     check.shape("baseline", reference, tuple(sequence.shape), "that of `x`")
     pair = torch.stack([sequence, reference])
     channels = sequence.shape[1]
-    found = _check_names(names, (channels,)) or tuple(f"channel {c}" for c in range(channels))
+    labels = _check_names(names, (channels,)) or tuple(f"channel {c}" for c in range(channels))
     exact = _exact(network)
     contrast, number = _contrast(exact, pair, target)
     return Case(
-        exact, contrast, str(number), pair, np.arange(channels), found, sequence.numpy(force=True), None
+        exact, contrast, str(number), pair, np.arange(channels), labels, sequence.numpy(force=True), None
     )
 
 
@@ -108,9 +108,9 @@ def _contrast(network: nn.Module, pair: Tensor, target: int | None) -> tuple[Ten
     check.require(
         logits.dim() == 2, f"`model` must give logits (sequences, classes), got shape {tuple(logits.shape)}"
     )
-    for name, found in zip(("x", "baseline"), logits.tolist(), strict=True):
-        finite = all(map(math.isfinite, found))
-        check.require(finite, f"`{name}` must have finite logits, got {found}")
+    for name, values in zip(("x", "baseline"), logits.tolist(), strict=True):
+        finite = all(map(math.isfinite, values))
+        check.require(finite, f"`{name}` must have finite logits, got {values}")
     n = logits.shape[1]
     check.require(
         target is None or (type(target) is int and 0 <= target < n),
@@ -166,25 +166,25 @@ def _variables(
     columns = preparation.columns
     n, has_time = preparation.n_channels, preparation.clock is not None
     statics = [number for kind, number in columns if kind == "static"]
-    given = _check_names(names, tuple(dict.fromkeys((n, n + len(statics)))))
-    found = given or tuple(f"channel {c}" for c in range(n))
-    if len(found) == n:
-        found += tuple(f"static {k}" for k in statics)
+    chosen = _check_names(names, tuple(dict.fromkeys((n, n + len(statics)))))
+    labels = chosen or tuple(f"channel {c}" for c in range(n))
+    if len(labels) == n:
+        labels += tuple(f"static {k}" for k in statics)
     first = {"time": n, "static": n + has_time}  # what else there is belongs to its channel
     variable = np.array([first.get(kind, 0) + number for kind, number in columns])
-    return variable, (*found[:n], *(["time"] if has_time else []), *found[n:])
+    return variable, (*labels[:n], *(["time"] if has_time else []), *labels[n:])
 
 
 def _check_names(names: Sequence[str] | None, sizes: tuple[int, ...]) -> tuple[str, ...]:
     if names is None:
         return ()
-    found = tuple(map(str, names))
+    labels = tuple(map(str, names))
     rule = " or ".join(map(str, sizes))
     check.require(
-        len(found) in sizes,
-        f"`names` must name the {rule} variables (channels, then static features if any), got {len(found)}",
+        len(labels) in sizes,
+        f"`names` must name the {rule} variables (channels, then static features if any), got {len(labels)}",
     )
-    return found
+    return labels
 
 
 def _measured(preparation: Preparation, sequence: Sequences) -> Float[np.ndarray, "time variables"]:

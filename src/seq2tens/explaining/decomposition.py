@@ -108,9 +108,9 @@ def _carried(values: Float[np.ndarray, "time variables"]) -> Float[np.ndarray, "
 
 def _check_sum(terms: list[Tensor], output: float, baseline_output: float) -> None:
     """A network of other parts than linear maps, ReLU, products and LS2T layers is found out here."""
-    found = sum(float(t.sum()) for t in terms)
+    total = sum(float(t.sum()) for t in terms)
     size = sum(float(t.abs().sum()) for t in terms) + abs(output) + abs(baseline_output)
-    error = abs(found - (output - baseline_output))
+    error = abs(total - (output - baseline_output))
     check.require(
         error <= TOLERANCE * size,
         "`model` must consist of linear maps, ReLU and products up to where it reads a sequence, and of "

@@ -11,7 +11,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
-from matplotlib.path import Path
+from matplotlib.path import Path as CurvePath
 from matplotlib.ticker import MaxNLocator
 
 from seq2tens.explaining.explanation import Explanation
@@ -72,11 +72,11 @@ def _rows(explanation: Explanation) -> _Rows:
     names = [_short(explanation.names[c]) for c in order]
     parts, observed = parts[order], observed[order]
     if len(names) > MOST_ROWS:
-        kept = MOST_ROWS - 1
-        rest = parts[kept:].sum(axis=0, keepdims=True)
-        names = [*names[:kept], f"{len(names) - kept} others"]
-        parts = np.concatenate([parts[:kept], rest])
-        observed = np.concatenate([observed[:kept], np.ones_like(rest, dtype=bool)])
+        shown = MOST_ROWS - 1
+        rest = parts[shown:].sum(axis=0, keepdims=True)
+        names = [*names[:shown], f"{len(names) - shown} others"]
+        parts = np.concatenate([parts[:shown], rest])
+        observed = np.concatenate([observed[:shown], np.ones_like(rest, dtype=bool)])
     return _Rows(names, parts, observed)
 
 
@@ -163,11 +163,11 @@ def _mask(shape: tuple[int, ...], chosen: list[tuple[int, int]]) -> np.ndarray:
     return mask
 
 
-def _arc(i: int, j: int) -> Path:
+def _arc(i: int, j: int) -> CurvePath:
     """From step i to step j, as high as they are apart."""
     height = (j - i) / 0.75  # a cubic reaches three quarters of its handles
-    points = [(i, 0), (i, height), (j, height), (j, 0)]
-    return Path(points, [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4])
+    corners = [(i, 0), (i, height), (j, height), (j, 0)]
+    return CurvePath(corners, [CurvePath.MOVETO, *[CurvePath.CURVE4] * 3])
 
 
 def _label_times(ax: Axes, times: Float[np.ndarray, " time"], unit: str) -> None:

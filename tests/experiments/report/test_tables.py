@@ -3,17 +3,17 @@
 import csv
 import io
 
-from seq2tens.experiments.report.tables import Cell, Table, count, signed
+from seq2tens.experiments.report.tables import Entry, Table, count, signed
 
 TABLE = Table(
     "demo",
     "A & B",
     ("data set", "FCN128", "50%_done"),
     (
-        (Cell("ECG"), Cell("0.900 ± 0.010 (2)", 0.9, 0.86, far=0.02), count(3)),
-        (Cell("a|b"), Cell("not run", published=0.5), Cell("–")),
+        (Entry("ECG"), Entry("0.900 ± 0.010 (2)", 0.9, 0.86, far=0.02), count(3)),
+        (Entry("a|b"), Entry("not run", published=0.5), Entry("–")),
     ),
-    (Cell("mean"), Cell("0.900", 0.9), count(3)),
+    (Entry("mean"), Entry("0.900", 0.9), count(3)),
     ("A note.",),
 )
 
@@ -22,11 +22,11 @@ def test_differences():
     cell = TABLE.rows[0][1]
     assert (cell.change, cell.change_text, cell.published_text) == (0.04, "+0.040", "0.860")
     assert cell.is_far
-    assert not Cell("x", 0.88, 0.86, far=0.02).is_far
-    assert not Cell("x", 0.5, 0.9).is_far
-    assert Cell("x", 0.9).change is None
-    assert Cell("x", published=0.9).change is None
-    assert Cell("x", 0.90001, 0.9).change_text == "0.000"
+    assert not Entry("x", 0.88, 0.86, far=0.02).is_far
+    assert not Entry("x", 0.5, 0.9).is_far
+    assert Entry("x", 0.9).change is None
+    assert Entry("x", published=0.9).change is None
+    assert Entry("x", 0.90001, 0.9).change_text == "0.000"
     assert [signed(0.0126, 2), signed(-0.0126, 2), signed(-0.0001, 2)] == ["+0.01", "−0.01", "0.00"]
 
 

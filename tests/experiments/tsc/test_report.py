@@ -15,7 +15,7 @@ from seq2tens.experiments.report.tables import Table
 from seq2tens.experiments.tsc.models import MODELS
 from seq2tens.experiments.tsc.published import ACCURACY
 from seq2tens.experiments.tsc.report import section
-from seq2tens.experiments.tsc.summary import summarise
+from seq2tens.experiments.tsc.results import summarise
 
 ROOT = Path(__file__).parents[3]
 

@@ -91,7 +91,7 @@ class Outcome:
 
     def __str__(self) -> str:
         if self.row is not None:
-            return self.row.summary
+            return self.row.headline
         return "left to another run" if self.reason is None else f"failed, {self.reason}"
 
 

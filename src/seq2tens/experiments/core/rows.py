@@ -49,7 +49,7 @@ class AnyRow:
             require(0 <= value < float("inf"), f"`{name}` must be finite and at least 0, got {value}")
 
     @property
-    def summary(self) -> str:
+    def headline(self) -> str:
         """How it went, in a few words."""
         raise NotImplementedError
 

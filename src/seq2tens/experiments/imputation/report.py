@@ -11,11 +11,11 @@ from seq2tens.experiments.imputation.figures import Line
 from seq2tens.experiments.imputation.files import CellFiles, cell_files, read
 from seq2tens.experiments.imputation.models import MODELS, SETTINGS
 from seq2tens.experiments.imputation.published import MEASURES, SCORES
-from seq2tens.experiments.imputation.summary import ImputationRuns, joined, longest, published
+from seq2tens.experiments.imputation.runs import ImputationRuns, joined, longest, published
 from seq2tens.experiments.imputation.table import ImputationRow
 from seq2tens.experiments.report.blocks import Block, Part, Picture, ReportOptions, Section
 from seq2tens.experiments.report.runs import costs, difference, provenance
-from seq2tens.experiments.report.tables import NONE, Cell, Table, count, not_run, number
+from seq2tens.experiments.report.tables import NONE, Entry, Table, count, not_run, number
 
 SETS = {"hmnist": "Healing MNIST", "sprites": "Sprites", "physionet": "Physionet"}
 TITLES = {
@@ -112,12 +112,12 @@ def _of_set(dataset: str, runs: Sequence[ImputationRuns], scope: ReportOptions) 
 
 def _scores(dataset: str, runs: Sequence[ImputationRuns]) -> Table:
     """Models, run or not, with the paper's numbers."""
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[Entry, ...]] = []
     ours = [model.label for model in MODELS.values()]
     for label in ours + [name for name in SCORES if name not in ours and dataset in SCORES[name]]:
         own = [_score_row(group) for group in runs if group.label == label and group.whole]
         absent = (not_run(published(label, dataset, measure)) for measure in COLUMNS[dataset])
-        rows += own or [(Cell(label), count(0), Cell(NONE), *absent)]
+        rows += own or [(Entry(label), count(0), Entry(NONE), *absent)]
     parts = [f"{group.rows[0].n_train:,} / {group.rows[0].n_test:,}" for group in runs if group.whole][:1]
     sizes = f" Sequences for training and test: {parts[0]}." if parts else ""
     notes = (
@@ -129,16 +129,16 @@ def _scores(dataset: str, runs: Sequence[ImputationRuns]) -> Table:
     return Table(f"{dataset}-scores", caption, header, tuple(rows), notes=(notes,))
 
 
-def _score_row(group: ImputationRuns) -> tuple[Cell, ...]:
-    epochs = count(group.epoch_limit) if group.trained else Cell(NONE)
+def _score_row(group: ImputationRuns) -> tuple[Entry, ...]:
+    epochs = count(group.epoch_limit) if group.trained else Entry(NONE)
     scores = map(group.published_score, COLUMNS[group.dataset])
-    return (Cell(group.label), count(len(group.rows)), epochs, *scores)
+    return (Entry(group.label), count(len(group.rows)), epochs, *scores)
 
 
 def _short(dataset: str, runs: Sequence[ImputationRuns]) -> Table:
     rows = [
         (
-            Cell(group.label),
+            Entry(group.label),
             count(len(group.rows)),
             count(group.epoch_limit),
             number(group.rows[0].n_train),

@@ -98,7 +98,7 @@ class ImputationRow(AnyRow):
     AMOUNTS = ("prepare_seconds", "fit_seconds", "predict_seconds")
 
     @property
-    def summary(self) -> str:
+    def headline(self) -> str:
         """How it went, in a few words."""
         scores = [
             f"{name.upper()} {value:.4f}"

@@ -15,7 +15,7 @@ from seq2tens.experiments.mortality.table import EPOCHS, MEASURES, MortalityRow
 from seq2tens.experiments.mortality.tuning import TRIALS, composite, validation_measures
 from seq2tens.experiments.report.blocks import Block, Part, ReportOptions, Section
 from seq2tens.experiments.report.runs import Runs, costs, difference, grouped, in_order, provenance
-from seq2tens.experiments.report.tables import NONE, Cell, Score, Table, count, not_run, number
+from seq2tens.experiments.report.tables import NONE, Entry, Score, Table, count, not_run, number
 
 TITLES = {"accuracy": "accuracy", "auprc": "AUPRC", "auroc": "AUROC"}
 # In the paper.
@@ -130,11 +130,11 @@ def _results(runs: Sequence[FinalRuns]) -> Part:
 
 def _scores(runs: Sequence[FinalRuns]) -> Table:
     """Models, run or not, with the paper's numbers."""
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[Entry, ...]] = []
     for name in MODELS:
         own = [_score_row(group) for group in runs if group.model == name and group.whole]
         absent = (not_run(published(name, measure)) for measure in MEASURES)
-        rows += own or [(Cell(label(name)), Cell(NONE), count(0), Cell(NONE), *absent)]
+        rows += own or [(Entry(label(name)), Entry(NONE), count(0), Entry(NONE), *absent)]
     notes = (
         "Mean of the runs ± their standard deviation; below it the paper's mean ± its standard deviation, of "
         f"{SEEDS} runs, and ours less the paper's. AUPRC is the average precision. Epochs are means: those "
@@ -145,14 +145,14 @@ def _scores(runs: Sequence[FinalRuns]) -> Table:
     return Table("scores", "Test set, beside the published numbers", header, tuple(rows), notes=notes)
 
 
-def _score_row(group: FinalRuns) -> tuple[Cell, ...]:
+def _score_row(group: FinalRuns) -> tuple[Entry, ...]:
     epochs, best = group.mean("epochs"), group.mean("best_epoch")
     scores = (group.score(f"test_{name}", published(group.model, name)) for name in MEASURES)
-    return (*_names(group), Cell(f"{epochs:.0f}, best {best:.0f}", epochs), *scores)
+    return (*_names(group), Entry(f"{epochs:.0f}, best {best:.0f}", epochs), *scores)
 
 
-def _names(group: FinalRuns) -> tuple[Cell, ...]:
-    return Cell(group.label), Cell(group.origin), count(len(group.rows))
+def _names(group: FinalRuns) -> tuple[Entry, ...]:
+    return Entry(group.label), Entry(group.origin), count(len(group.rows))
 
 
 def _short(runs: Sequence[FinalRuns]) -> Table:
@@ -180,7 +180,7 @@ def _searches(trials: Sequence[MortalityRow], details: bool) -> Part:
 def _trial_table(name: str, title: str, trials: Sequence[MortalityRow], scores: Sequence[float]) -> Table:
     rows = [
         (
-            Cell(row.settings),
+            Entry(row.settings),
             *(number(value, 3) for value in validation_measures(row)),
             number(score, 2),
             count(row.epochs),
@@ -195,12 +195,12 @@ def _every_run(runs: Sequence[FinalRuns]) -> Table:
     columns = [f"{part}_{measure}" for part in ("validation", "test") for measure in MEASURES]
     rows = [
         (
-            Cell(group.label),
-            Cell(row.settings),
+            Entry(group.label),
+            Entry(row.settings),
             count(row.seed),
             *(number(getattr(row, column), 3) for column in columns),
-            Cell(f"{row.epochs}, best {row.best_epoch}", row.epochs),
-            Cell("by itself" if row.stopped == "patience" else f"at {row.epoch_limit} epochs"),
+            Entry(f"{row.epochs}, best {row.best_epoch}", row.epochs),
+            Entry("by itself" if row.stopped == "patience" else f"at {row.epoch_limit} epochs"),
         )
         for group in runs
         for row in group.rows

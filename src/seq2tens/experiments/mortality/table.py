@@ -92,7 +92,7 @@ class MortalityRow(AnyRow):
         super().__post_init__()
 
     @property
-    def summary(self) -> str:
+    def headline(self) -> str:
         """How it went, in a few words."""
         part = "validation" if self.test_auprc is None else "test"
         scores = (f"{name} {getattr(self, f'{part}_{name}'):.4f}" for name in MEASURES)

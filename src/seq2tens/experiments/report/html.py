@@ -10,7 +10,7 @@ from string import Template
 
 from seq2tens.experiments.report.blocks import Block, Part, Picture, Section
 from seq2tens.experiments.report.style import svg
-from seq2tens.experiments.report.tables import Cell, Table
+from seq2tens.experiments.report.tables import Entry, Table
 
 # Longer texts may be broken into lines, and longer tables scroll within a box.
 LONG_TEXT, MOST_ROWS = 60, 30
@@ -101,9 +101,9 @@ def _head(name: str, text: bool) -> str:
     return f'<th scope="col" aria-sort="none"{kind}><button type="button">{escape(name)}</button></th>'
 
 
-def _row(row: Sequence[Cell], texts: Sequence[bool]) -> str:
+def _row(row: Sequence[Entry], texts: Sequence[bool]) -> str:
     first, *others = row
-    cells = "".join(_cell(cell, text) for cell, text in zip(others, texts[1:], strict=True))
+    cells = "".join(_entry(entry, text) for entry, text in zip(others, texts[1:], strict=True))
     return f'<tr><th scope="row">{_breakable(first.text)}</th>{cells}</tr>'
 
 
@@ -112,12 +112,12 @@ def _breakable(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "<wbr>", escape(name))
 
 
-def _cell(cell: Cell, text: bool) -> str:
-    absent = cell.is_absent
-    classes = ["text"] * text + ["prose"] * (len(cell.text) > LONG_TEXT) + ["absent"] * absent
+def _entry(entry: Entry, text: bool) -> str:
+    absent = entry.is_absent
+    classes = ["text"] * text + ["prose"] * (len(entry.text) > LONG_TEXT) + ["absent"] * absent
     kind = f' class="{" ".join(classes)}"' if classes else ""
-    value = "" if cell.value is None else f' data-value="{cell.value:.10g}"'
-    return f"<td{kind}{value}{' data-absent' * absent}>{_number(cell.text)}{_published(cell)}</td>"
+    value = "" if entry.value is None else f' data-value="{entry.value:.10g}"'
+    return f"<td{kind}{value}{' data-absent' * absent}>{_number(entry.text)}{_published(entry)}</td>"
 
 
 def _number(text: str) -> str:
@@ -126,17 +126,17 @@ def _number(text: str) -> str:
     return escape(mean) + (f'<span class="spread">{escape(spread + rest)}</span>' if spread else "")
 
 
-def _published(cell: Cell) -> str:
-    if cell.published is None:
+def _published(entry: Entry) -> str:
+    if entry.published is None:
         return ""
-    return f'<span class="paper">paper {cell.published_label}{_change(cell)}</span>'
+    return f'<span class="paper">paper {entry.published_label}{_change(entry)}</span>'
 
 
-def _change(cell: Cell) -> str:
+def _change(entry: Entry) -> str:
     """The difference, told by sign and shape as well as by colour."""
-    if cell.change is None:
+    if entry.change is None:
         return ""
-    kind, mark = ("same", "=") if cell.change == 0 else ("up", "▲") if cell.change > 0 else ("down", "▼")
-    far = " far" if cell.is_far else ""
-    text = "" if cell.change == 0 else f" {cell.change_text}"
+    kind, mark = ("same", "=") if entry.change == 0 else ("up", "▲") if entry.change > 0 else ("down", "▼")
+    far = " far" if entry.is_far else ""
+    text = "" if entry.change == 0 else f" {entry.change_text}"
     return f'<span class="{kind}{far}">{mark}{text}</span>'

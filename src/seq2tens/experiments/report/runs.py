@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from seq2tens.experiments.core.registry import Experiment
 from seq2tens.experiments.core.rows import AnyRow
 from seq2tens.experiments.report.blocks import Part
-from seq2tens.experiments.report.tables import NONE, Cell, Score, Table, count, number, signed
+from seq2tens.experiments.report.tables import NONE, Entry, Score, Table, count, number, signed
 
 R = TypeVar("R", bound=AnyRow)
 COSTS = ("parameters", "peak MiB", "threads")
@@ -40,15 +40,15 @@ class Runs(Generic[R]):
         """Of all runs."""
         return max(getattr(row, column) for row in self.rows)
 
-    def score(self, column: str, paper: Score | None = None) -> Cell:
+    def score(self, column: str, paper: Score | None = None) -> Entry:
         """Mean ± standard deviation, beside the paper's."""
         mean, spread = self.mean(column), self.spread(column)
         if mean is None:
-            return Cell(NONE)
+            return Entry(NONE)
         text = f"{mean:.3f}" + ("" if spread is None else f" ± {spread:.3f}")
         if paper is None:
-            return Cell(text, mean)
-        return Cell(text, mean, paper.mean, published_spread=paper.std)
+            return Entry(text, mean)
+        return Entry(text, mean, paper.mean, published_spread=paper.std)
 
 
 def known(values: Iterable[float | None]) -> list[float]:
@@ -89,7 +89,7 @@ def costs(
     runs: Sequence[tuple[tuple[str, str], Runs[Any]]], names: tuple[str, str], test: str, note: str = ""
 ) -> Part:
     """What runs took; each has two texts that name it, and `test` says what came after training."""
-    rows = [(*map(Cell, texts), *_costs(group)) for texts, group in runs]
+    rows = [(*map(Entry, texts), *_costs(group)) for texts, group in runs]
     header = (*names, "runs", "epochs", "s per epoch", "training, min", test, *COSTS)
     notes = (
         f"Means over runs, for an epoch of their medians{note}. Other work on the machine is counted too. "
@@ -98,7 +98,7 @@ def costs(
     return Part("Time and memory", (Table("cost", "Time and memory", header, tuple(rows), notes=notes),))
 
 
-def _costs(group: Runs[Any]) -> tuple[Cell, ...]:
+def _costs(group: Runs[Any]) -> tuple[Entry, ...]:
     epochs, seconds = group.mean("epochs"), group.mean("fit_seconds")
     return (
         count(len(group.rows)),
@@ -117,8 +117,8 @@ def provenance(rows: Sequence[AnyRow], experiment: Experiment) -> Part:
     lines = []
     for (commit, versions), group in grouped(rows, "commit", "versions").items():
         dates = sorted(row.finished for row in group)
-        first, last = (Cell(date.replace("T", " ").replace("+00:00", "")) for date in (dates[0], dates[-1]))
-        lines.append((Cell(commit or NONE), count(len(group)), first, last, Cell(versions)))
+        first, last = (Entry(date.replace("T", " ").replace("+00:00", "")) for date in (dates[0], dates[-1]))
+        lines.append((Entry(commit or NONE), count(len(group)), first, last, Entry(versions)))
     notes = ("A + marks a source tree with changes that were not committed.",)
     header = ("commit", "runs", "first finished (UTC)", "last finished (UTC)", "versions")
     table = Table("provenance", "Commits and versions", header, tuple(lines), notes=notes)

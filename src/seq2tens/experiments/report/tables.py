@@ -28,7 +28,7 @@ class Score(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Cell:
+class Entry:
     """What stands in a place of a table.
 
     `value` is the number behind the text, by which rows are sorted; `published` is the one to compare with,
@@ -83,37 +83,37 @@ def signed(value: float, digits: int = 3) -> str:
     return text[1:] if float(f"{value:.{digits}f}") == 0 else text
 
 
-def count(value: int) -> Cell:
-    """A cell for a count."""
-    return Cell(str(value), value)
+def count(value: int) -> Entry:
+    """An entry for a count."""
+    return Entry(str(value), value)
 
 
-def number(value: float | None, digits: int = 0) -> Cell:
-    """A cell for a number that may not have been measured."""
-    return Cell(NONE) if value is None else Cell(f"{value:,.{digits}f}", value)
+def number(value: float | None, digits: int = 0) -> Entry:
+    """An entry for a number that may not have been measured."""
+    return Entry(NONE) if value is None else Entry(f"{value:,.{digits}f}", value)
 
 
-def not_run(paper: Score | None) -> Cell:
-    """A cell for what has not been run, if the paper has it; else for what there cannot be."""
-    return Cell(NONE) if paper is None else Cell(NOT_RUN, None, paper.mean, published_spread=paper.std)
+def not_run(paper: Score | None) -> Entry:
+    """An entry for what has not been run, if the paper has it; else for what there cannot be."""
+    return Entry(NONE) if paper is None else Entry(NOT_RUN, None, paper.mean, published_spread=paper.std)
 
 
 @dataclass(frozen=True)
 class Table:
     """A caption, columns, rows, perhaps a last line for all rows together, and notes under it.
 
-    The first cell of a row names it. `name` is for files and links.
+    The first entry of a row names it. `name` is for files and links.
     """
 
     name: str
     caption: str
     header: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    last: tuple[Cell, ...] = ()
+    rows: tuple[tuple[Entry, ...], ...]
+    last: tuple[Entry, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
-    def lines(self) -> tuple[tuple[Cell, ...], ...]:
+    def lines(self) -> tuple[tuple[Entry, ...], ...]:
         """The rows, and the last line where there is one."""
         return (*self.rows, self.last) if self.last else self.rows
 
@@ -121,13 +121,15 @@ class Table:
     def texts(self) -> tuple[bool, ...]:
         """Which columns hold no numbers."""
         columns = ([row[i] for row in self.rows] for i in range(len(self.header)))
-        return tuple(all(cell.value is None and not cell.is_absent for cell in column) for column in columns)
+        return tuple(
+            all(entry.value is None and not entry.is_absent for entry in column) for column in columns
+        )
 
     def markdown(self) -> str:
-        """For a page of documentation; published numbers stand on a second line of their cell."""
+        """For a page of documentation; published numbers stand on a second line of their entry."""
         rule = ["---" if text else "---:" for text in self.texts]
         lines = [[_escape_bar(name) for name in self.header], rule]
-        lines += [[_markdown(cell) for cell in row] for row in self.lines]
+        lines += [[_markdown(entry) for entry in row] for row in self.lines]
         table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
         return "\n\n".join([f"**{self.caption}**", table, *self.notes])
 
@@ -135,14 +137,14 @@ class Table:
         """Numbers in full, with columns of their own for published numbers and differences."""
         compared = [any(row[i].published is not None for row in self.lines) for i in range(len(self.header))]
         names = [(name, f"{name}, published", f"{name}, difference") for name in self.header]
-        lines = (names, *([_numbers(cell) for cell in row] for row in self.lines))
+        lines = (names, *([_numbers(entry) for entry in row] for row in self.lines))
         return csv_text(_flat(triples, compared) for triples in lines)
 
     def latex(self) -> str:
         """A `tabular` with rules of the package booktabs; published numbers stand in parentheses."""
-        lines = [" & ".join(_latex(cell) for cell in row) + r" \\" for row in self.rows]
+        lines = [" & ".join(_latex(entry) for entry in row) + r" \\" for row in self.rows]
         if self.last:
-            lines += [r"\midrule", " & ".join(_latex(cell) for cell in self.last) + r" \\"]
+            lines += [r"\midrule", " & ".join(_latex(entry) for entry in self.last) + r" \\"]
         return "\n".join(
             [
                 f"% {self.caption}",
@@ -162,18 +164,18 @@ def _escape_bar(text: str) -> str:
     return text.replace("|", r"\|")
 
 
-def _markdown(cell: Cell) -> str:
-    if cell.value is None and cell.published is None:
-        return _escape_bar(cell.text)
-    published = ", ".join(filter(None, [cell.published_label, cell.change_text]))
-    text = cell.text + (f"<br>paper {published}" if published else "")
+def _markdown(entry: Entry) -> str:
+    if entry.value is None and entry.published is None:
+        return _escape_bar(entry.text)
+    published = ", ".join(filter(None, [entry.published_label, entry.change_text]))
+    text = entry.text + (f"<br>paper {published}" if published else "")
     return text.replace(" ", NO_BREAK)
 
 
-def _numbers(cell: Cell) -> tuple[str, str, str]:
-    value = cell.text if cell.value is None else f"{cell.value:.10g}"
-    change = "" if cell.change is None else f"{cell.change:.{cell.digits}f}"
-    return value, cell.published_text, change
+def _numbers(entry: Entry) -> tuple[str, str, str]:
+    value = entry.text if entry.value is None else f"{entry.value:.10g}"
+    change = "" if entry.change is None else f"{entry.change:.{entry.digits}f}"
+    return value, entry.published_text, change
 
 
 def _flat(triples: Sequence[tuple[str, str, str]], compared: Sequence[bool]) -> list[str]:
@@ -183,6 +185,6 @@ def _flat(triples: Sequence[tuple[str, str, str]], compared: Sequence[bool]) -> 
     ]
 
 
-def _latex(cell: Cell) -> str:
-    text = cell.text.translate(_LATEX)
-    return f"{text} ({cell.published_label.translate(_LATEX)})" if cell.published_text else text
+def _latex(entry: Entry) -> str:
+    text = entry.text.translate(_LATEX)
+    return f"{text} ({entry.published_label.translate(_LATEX)})" if entry.published_text else text

@@ -11,10 +11,10 @@ from seq2tens.experiments.report import figures
 from seq2tens.experiments.report.blocks import Block, Part, Picture, ReportOptions, Section
 from seq2tens.experiments.report.runs import provenance
 from seq2tens.experiments.report.statistics import ALPHA, ROPE, Posterior, Scores, ranking, signed_rank
-from seq2tens.experiments.report.tables import Cell, Table, count, signed
+from seq2tens.experiments.report.tables import Entry, Table, count, signed
 from seq2tens.experiments.tsc import tables
 from seq2tens.experiments.tsc.experiment import EXPERIMENT
-from seq2tens.experiments.tsc.summary import Results, label, published, published_scores, summarise
+from seq2tens.experiments.tsc.results import Results, label, published, published_scores, summarise
 from seq2tens.experiments.tsc.table import NO_RECIPE, RECIPES, Row, grid
 from seq2tens.experiments.tsc.tables import FAR
 
@@ -74,7 +74,7 @@ def _progress(finished: _Finished) -> Table:
         done = [row for row in finished.rows if row.recipe == results.recipe]
         total = sum(recipe == results.recipe for recipe in whole.values())
         numbers = (len(results.models), len({row.dataset for row in done}), len(done), total)
-        rows.append((Cell(results.title), *map(count, numbers)))
+        rows.append((Entry(results.title), *map(count, numbers)))
     header = ("recipe", "models", "data sets", "runs", f"of, with {SEEDS} seeds")
     notes = ("What has not been run is shown as “not run”, in every table.",)
     return Table("progress", "How much has been run", header, tuple(rows), notes=notes)
@@ -219,6 +219,6 @@ def _by_model(results: Results) -> tuple[dict[str, list[float]], dict[str, list[
 
 
 def _costs(finished: _Finished, details: bool) -> Part:
-    run = [results for results in finished.all if results.cells]
-    blocks = [tables.cost(run), *map(tables.seconds, run)]
-    return Part("Time and memory", (*blocks, *([tables.every_cell(run)] if details else [])))
+    measured = [results for results in finished.all if results.cells]
+    blocks = [tables.cost(measured), *map(tables.seconds, measured)]
+    return Part("Time and memory", (*blocks, *([tables.every_cell(measured)] if details else [])))

@@ -87,7 +87,7 @@ class Row(AnyRow):
     AMOUNTS = ("fit_seconds", "predict_seconds")
 
     @property
-    def summary(self) -> str:
+    def headline(self) -> str:
         """How it went, in a few words."""
         return f"accuracy {self.accuracy:.4f}, {self.fit_seconds + self.predict_seconds:.1f} s"
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 
 from seq2tens.experiments.report.runs import mean_of
 from seq2tens.experiments.report.statistics import Posterior, Scores, mean_ranks
-from seq2tens.experiments.report.tables import NONE, NOT_RUN, Cell, Table, count, number, signed
+from seq2tens.experiments.report.tables import NONE, NOT_RUN, Entry, Table, count, number, signed
 from seq2tens.experiments.tsc.published import DATASETS
-from seq2tens.experiments.tsc.summary import (
+from seq2tens.experiments.tsc.results import (
     CellRuns,
     Results,
     label,
@@ -32,8 +32,8 @@ def accuracy(results: Results, models: Sequence[str]) -> Table:
     changed = _other_halves(results)
     rows = [
         (
-            Cell(dataset + (f" {DAGGER}" if dataset in changed else "")),
-            *(accuracy_cell(results.cells.get((dataset, model)), dataset, model) for model in models),
+            Entry(dataset + (f" {DAGGER}" if dataset in changed else "")),
+            *(accuracy_entry(results.cells.get((dataset, model)), dataset, model) for model in models),
         )
         for dataset in results.datasets
     ]
@@ -45,26 +45,26 @@ def accuracy(results: Results, models: Sequence[str]) -> Table:
         f"Test accuracy, {results.title}",
         ("data set", *map(label, models)),
         tuple(rows),
-        (Cell("mean (data sets)"), *means),
+        (Entry("mean (data sets)"), *means),
         tuple(notes),
     )
 
 
-def accuracy_cell(runs: CellRuns | None, dataset: str, model: str) -> Cell:
+def accuracy_entry(runs: CellRuns | None, dataset: str, model: str) -> Entry:
     """Our accuracy with its spread, beside the published one."""
     paper = published(dataset, model)
     if runs is None:
-        return Cell(NOT_RUN, published=paper)
+        return Entry(NOT_RUN, published=paper)
     text = runs.score("accuracy").text + (f" ({len(runs.rows)})" if len(runs.rows) > 1 else "")
-    return Cell(text, runs.accuracy, paper, far=FAR)
+    return Entry(text, runs.accuracy, paper, far=FAR)
 
 
-def _mean_accuracy(by_dataset: dict[str, CellRuns], model: str) -> Cell:
+def _mean_accuracy(by_dataset: dict[str, CellRuns], model: str) -> Entry:
     """Over the data sets that were run; the published mean is that of the same ones."""
     if not by_dataset:
-        return Cell(NOT_RUN)
+        return Entry(NOT_RUN)
     mean = statistics.fmean(runs.accuracy for runs in by_dataset.values())
-    return Cell(f"{mean:.3f} ({len(by_dataset)})", mean, _mean_published(by_dataset, model))
+    return Entry(f"{mean:.3f} ({len(by_dataset)})", mean, _mean_published(by_dataset, model))
 
 
 def _mean_published(datasets: Iterable[str], model: str) -> float | None:
@@ -90,7 +90,7 @@ def _other_halves(results: Results) -> dict[str, str]:
 def far_off(all_results: Sequence[Results]) -> Table:
     """Cells that differ from the published mean by more than `FAR`, the largest difference first."""
     rows = [
-        (Cell(dataset), Cell(label(model)), Cell(results.recipe), accuracy_cell(runs, dataset, model))
+        (Entry(dataset), Entry(label(model)), Entry(results.recipe), accuracy_entry(runs, dataset, model))
         for results in all_results
         for (dataset, model), runs in results.cells.items()
     ]
@@ -112,7 +112,7 @@ def claim(all_results: Sequence[Results]) -> Table | None:
     return Table("claim", "Does the LS2T block help?", header, tuple(rows), notes=notes) if rows else None
 
 
-def _claim_row(results: Results, models: tuple[str, str]) -> tuple[Cell, ...]:
+def _claim_row(results: Results, models: tuple[str, str]) -> tuple[Entry, ...]:
     """Of two models, ours and the one it builds on; empty where they have no data set in common."""
     both = [results.of(model) for model in models]
     shared = [dataset for dataset in both[0] if dataset in both[1]]
@@ -123,19 +123,19 @@ def _claim_row(results: Results, models: tuple[str, str]) -> tuple[Cell, ...]:
     sizes = [mean_of(runs[name].mean("parameters") for name in shared) for runs in both]
     ratio = sizes[0] / sizes[1] if sizes[0] and sizes[1] else None
     return (
-        Cell(", ".join(map(label, models))),
-        Cell(results.recipe),
+        Entry(", ".join(map(label, models))),
+        Entry(results.recipe),
         count(len(shared)),
-        *(Cell(f"{mean:.4f}", mean, published) for mean, published in zip(means, paper, strict=True)),
+        *(Entry(f"{mean:.4f}", mean, published) for mean, published in zip(means, paper, strict=True)),
         _difference(means, 4),
         _difference(paper),
-        Cell(NONE) if ratio is None else Cell(f"{ratio:.0%}", ratio),
+        Entry(NONE) if ratio is None else Entry(f"{ratio:.0%}", ratio),
     )
 
 
-def _difference(pair: Sequence[float | None], digits: int = 3) -> Cell:
+def _difference(pair: Sequence[float | None], digits: int = 3) -> Entry:
     one, other = pair
-    return Cell(NONE) if one is None or other is None else Cell(signed(one - other, digits), one - other)
+    return Entry(NONE) if one is None or other is None else Entry(signed(one - other, digits), one - other)
 
 
 def rank_table(scores: Scores, results: Results) -> Table:
@@ -147,11 +147,11 @@ def rank_table(scores: Scores, results: Results) -> Table:
     theirs = mean_ranks(shared)
     rows = [
         (
-            Cell(label(model)),
+            Entry(label(model)),
             number(ours[model], 2),
-            Cell(f"{ours_shared[model]:.2f}", ours_shared[model], theirs[model], digits=2)
+            Entry(f"{ours_shared[model]:.2f}", ours_shared[model], theirs[model], digits=2)
             if model in theirs
-            else Cell(NONE),
+            else Entry(NONE),
         )
         for model in sorted(scores.models, key=ours.__getitem__)
     ]
@@ -177,10 +177,10 @@ def probability_table(posteriors: Sequence[Posterior], results: Results) -> Tabl
         pairs = list(zip(posterior.probabilities, theirs, strict=True))
         rows.append(
             (
-                Cell(label(posterior.right)),
-                Cell(label(posterior.left)),
+                Entry(label(posterior.right)),
+                Entry(label(posterior.left)),
                 count(posterior.n_datasets),
-                *(Cell(f"{ours:.2f}", ours, paper, digits=2) for ours, paper in reversed(pairs)),
+                *(Entry(f"{ours:.2f}", ours, paper, digits=2) for ours, paper in reversed(pairs)),
             )
         )
     header = ("model", "against", "data sets", "better", "equivalent", "worse")
@@ -195,7 +195,7 @@ def probability_table(posteriors: Sequence[Posterior], results: Results) -> Tabl
 def cost(all_results: Sequence[Results]) -> Table:
     """What each model took, over the data sets on which it was run."""
     rows = [
-        (Cell(label(model)), Cell(results.recipe), *_totals(list(results.of(model).values())))
+        (Entry(label(model)), Entry(results.recipe), *_totals(list(results.of(model).values())))
         for results in all_results
         for model in results.models
     ]
@@ -208,7 +208,7 @@ def cost(all_results: Sequence[Results]) -> Table:
     return Table("cost", "Time and memory", header, tuple(rows), notes=notes)
 
 
-def _totals(cells: Sequence[CellRuns]) -> tuple[Cell, ...]:
+def _totals(cells: Sequence[CellRuns]) -> tuple[Entry, ...]:
     return (
         count(len(cells)),
         count(sum(len(runs.rows) for runs in cells)),
@@ -222,10 +222,10 @@ def every_cell(all_results: Sequence[Results]) -> Table:
     """Each data set, model and recipe that was run."""
     rows = [
         (
-            Cell(dataset),
-            Cell(label(model)),
-            Cell(results.recipe),
-            accuracy_cell(runs, dataset, model),
+            Entry(dataset),
+            Entry(label(model)),
+            Entry(results.recipe),
+            accuracy_entry(runs, dataset, model),
             *_totals([runs])[2:],
             count(runs.largest("threads")),
         )
@@ -239,7 +239,7 @@ def every_cell(all_results: Sequence[Results]) -> Table:
 def seconds(results: Results) -> Table:
     """Data sets by models: seconds of fit + predict."""
     rows = [
-        (Cell(dataset), *(_both_seconds(results.cells.get((dataset, model))) for model in results.models))
+        (Entry(dataset), *(_both_seconds(results.cells.get((dataset, model))) for model in results.models))
         for dataset in results.datasets
         if any((dataset, model) in results.cells for model in results.models)
     ]
@@ -247,8 +247,8 @@ def seconds(results: Results) -> Table:
     return Table(f"seconds-{results.slug}", caption, ("data set", *map(label, results.models)), tuple(rows))
 
 
-def _both_seconds(runs: CellRuns | None) -> Cell:
+def _both_seconds(runs: CellRuns | None) -> Entry:
     if runs is None:
-        return Cell(NOT_RUN)
+        return Entry(NOT_RUN)
     fit, predict = (runs.required_mean(f"{part}_seconds") for part in PARTS)
-    return Cell(f"{fit:.1f} + {predict:.1f}", fit + predict)
+    return Entry(f"{fit:.1f} + {predict:.1f}", fit + predict)

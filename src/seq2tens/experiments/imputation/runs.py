@@ -9,7 +9,7 @@ from seq2tens.experiments.imputation.models import MODELS, SETTINGS
 from seq2tens.experiments.imputation.published import SCORES
 from seq2tens.experiments.imputation.table import ImputationRow
 from seq2tens.experiments.report.runs import Runs, grouped
-from seq2tens.experiments.report.tables import Cell, Score
+from seq2tens.experiments.report.tables import Entry, Score
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class ImputationRuns(Runs[ImputationRow]):
         """What they are called in figures."""
         return self.label if self.whole else f"{self.label}, {self.training}"
 
-    def published_score(self, measure: str) -> Cell:
+    def published_score(self, measure: str) -> Entry:
         """Mean ± standard deviation beside the paper's."""
         return self.score(measure, published(self.label, self.dataset, measure))
 
