@@ -11,7 +11,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
-from matplotlib.path import Path
+from matplotlib.path import Path as CurvePath
 from matplotlib.ticker import MaxNLocator
 
 from seq2tens.explaining.explanation import Explanation
@@ -163,11 +163,11 @@ def _mask(shape: tuple[int, ...], chosen: list[tuple[int, int]]) -> np.ndarray:
     return mask
 
 
-def _arc(i: int, j: int) -> Path:
+def _arc(i: int, j: int) -> CurvePath:
     """From step i to step j, as high as they are apart."""
     height = (j - i) / 0.75  # a cubic reaches three quarters of its handles
-    points = [(i, 0), (i, height), (j, height), (j, 0)]
-    return Path(points, [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4])
+    corners = [(i, 0), (i, height), (j, height), (j, 0)]
+    return CurvePath(corners, [CurvePath.MOVETO, *[CurvePath.CURVE4] * 3])
 
 
 def _label_times(ax: Axes, times: Float[np.ndarray, " time"], unit: str) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from seq2tens.cli._files import Output, csv_line
-from seq2tens.cli._rows import Row, RowError
 from seq2tens.cli._shell import UserError, refusing
+from seq2tens.cli.stream._rows import Row, RowError
 
 if TYPE_CHECKING:  # importing it takes seconds
     from seq2tens.estimators.streaming import ClassifierStream

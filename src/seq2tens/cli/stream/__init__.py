@@ -12,10 +12,10 @@ import typer
 
 from seq2tens.cli import _files, _models
 from seq2tens.cli._options import flag, option
-from seq2tens.cli._rows import Fields, Parse, RowError, csv_parser, json_parser
-from seq2tens.cli._session import Refused, Session
 from seq2tens.cli._shell import UserError, note, refusing
 from seq2tens.cli._stopping import Stopped, stoppable
+from seq2tens.cli.stream._rows import Fields, Parse, RowError, csv_parser, json_parser
+from seq2tens.cli.stream._session import Refused, Session
 
 Format = Annotated[str, option("csv|jsonl", "What rows and predictions look like.")]
 Every = Annotated[int, option("N", "Predict after every N-th row of a sequence.")]
