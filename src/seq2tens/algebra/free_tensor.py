@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from seq2tens._checks import floating, positive_int, require, shape
+from seq2tens.algebra._levels import broadcast, check_levels, outer, prefix_products
 
 Scalar = int | float | Tensor
 
@@ -30,7 +31,7 @@ class FreeTensor:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "levels", tuple(self.levels))
-        _check_levels(self.levels)
+        check_levels(self.levels)
 
     @property
     def order(self) -> int:
@@ -98,7 +99,7 @@ class FreeTensor:
     @classmethod
     def pure(cls, vectors: Float[Tensor, "*batch degree dim"], order: int | None = None) -> FreeTensor:
         """z_1 ⊗ … ⊗ z_m in degree m, 0 in every other degree; `order` is m unless given."""
-        prefixes = _prefix_products(vectors)
+        prefixes = prefix_products(vectors)
         degree = len(prefixes) - 1
         order = degree if order is None else order
         positive_int("order", order)
@@ -110,7 +111,7 @@ class FreeTensor:
     @classmethod
     def rank_one(cls, vectors: Float[Tensor, "*batch order dim"]) -> FreeTensor:
         """The element with levels t_m = z_1 ⊗ … ⊗ z_m and t_0 = 1."""
-        return cls(tuple(_prefix_products(vectors)))
+        return cls(tuple(prefix_products(vectors)))
 
     @classmethod
     def low_rank(
@@ -245,7 +246,7 @@ class FreeTensor:
         """Each level with the scalar shaped to broadcast against its batch axes."""
         if not isinstance(scalar, Tensor):
             return [(level, scalar) for level in self.levels]
-        _broadcast("a scalar factor", self.batch_shape, scalar.shape)
+        broadcast("a scalar factor", self.batch_shape, scalar.shape)
         # one dtype up front: torch would promote tensors without axes by another rule than the rest
         scalar = scalar.to(self.dtype)
         return [(level, scalar.reshape(scalar.shape + (1,) * m)) for m, level in enumerate(self.levels)]
@@ -261,16 +262,9 @@ def _convolve(s: FreeTensor, t: FreeTensor) -> FreeTensor:
     _check_pair(s, t)
     levels = []
     for m in range(s.order + 1):
-        terms = [_outer(s.levels[i], t.levels[m - i], i, m - i) for i in range(m + 1)]
+        terms = [outer(s.levels[i], t.levels[m - i], i, m - i) for i in range(m + 1)]
         levels.append(reduce(torch.add, terms))
     return FreeTensor(tuple(levels))
-
-
-def _outer(s: Tensor, t: Tensor, s_degree: int, t_degree: int) -> Tensor:
-    """s ⊗ t over the tensor axes, elementwise over the batch axes in front of them."""
-    cut = t.dim() - t_degree
-    left = s.reshape(s.shape + (1,) * t_degree)
-    return left * t.reshape(t.shape[:cut] + (1,) * s_degree + t.shape[cut:])
 
 
 def _series(nilpotent: FreeTensor, coefficients: Sequence[float]) -> FreeTensor:
@@ -283,44 +277,8 @@ def _series(nilpotent: FreeTensor, coefficients: Sequence[float]) -> FreeTensor:
     return total
 
 
-def _prefix_products(vectors: Tensor) -> list[Tensor]:
-    """1, z_1, z_1 ⊗ z_2, … along the axis before the last."""
-    floating("vectors", vectors)
-    require(
-        vectors.dim() >= 2 and vectors.shape[-2] > 0,
-        f"`vectors` must have shape (*batch, order, dim) with order at least 1, got {tuple(vectors.shape)}",
-    )
-    levels = [torch.ones(vectors.shape[:-2], dtype=vectors.dtype, device=vectors.device)]
-    for m, vector in enumerate(vectors.unbind(-2)):
-        levels.append(_outer(levels[-1], vector, m, 1))
-    return levels
-
-
-def _check_levels(levels: tuple[Tensor, ...]) -> None:
-    require(len(levels) >= 2, f"`levels` must hold at least degrees 0 and 1, got {len(levels)} level(s)")
-    for m, level in enumerate(levels):
-        floating(f"levels[{m}]", level)
-    batch, first = tuple(levels[0].shape), levels[1]
-    require(
-        first.dim() == len(batch) + 1,
-        f"`levels[1]` must have shape (*{batch}, dim), got {tuple(first.shape)}",
-    )
-    for m, level in enumerate(levels):
-        shape(f"levels[{m}]", level, batch + (first.shape[-1],) * m, f"(*batch, {m} axes of size dim)")
-        same = level.dtype == first.dtype and level.device == first.device
-        require(same, f"`levels` must share one dtype and device, got {level.dtype} and {first.dtype}")
-
-
 def _check_pair(s: FreeTensor, t: FreeTensor) -> None:
     for name in ("dim", "order", "dtype"):
         left, right = getattr(s, name), getattr(t, name)
         require(left == right, f"both elements must have the same `{name}`, got {left} and {right}")
-    _broadcast("two elements", s.batch_shape, t.batch_shape)
-
-
-def _broadcast(what: str, left: torch.Size, right: torch.Size) -> None:
-    for a, b in zip(reversed(left), reversed(right), strict=False):
-        require(
-            a == b or 1 in (a, b),
-            f"the batch shapes of {what} must broadcast, got {tuple(left)} and {tuple(right)}",
-        )
+    broadcast("two elements", s.batch_shape, t.batch_shape)

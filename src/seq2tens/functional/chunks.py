@@ -16,7 +16,7 @@ from torch import Tensor
 from seq2tens import _checks as check
 from seq2tens import ops
 from seq2tens.functional.layer import Weights, check_functionals
-from seq2tens.ops.ls2t.functionals import Functionals
+from seq2tens.ops.ls2t import Functionals
 from seq2tens.ops.subwords import join, make_subwords
 
 

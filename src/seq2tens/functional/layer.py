@@ -11,7 +11,7 @@ from torch import Tensor
 
 from seq2tens import _checks as check
 from seq2tens import ops
-from seq2tens.ops.ls2t.functionals import Functionals
+from seq2tens.ops.ls2t import Functionals
 
 Weights = Literal["recursive", "independent"]
 

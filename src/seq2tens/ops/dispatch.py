@@ -59,14 +59,9 @@ def choose(operation: str, backend: str | None, *arguments: Any) -> Callable[...
     return offered[str(backend)].run
 
 
-def backends() -> dict[str, str | None]:
-    """The backends of the recursion, and why one cannot run on this machine; None if it can."""
-    gpu = torch.empty(0, device="cuda" if torch.cuda.is_available() else "cpu")
-    tensors = {"triton": gpu}
-    return {
-        name: implementation.unsupported(tensors.get(name, torch.empty(0)))
-        for name, implementation in _registry["ls2t"].items()
-    }
+def reasons(operation: str, *arguments: Any) -> dict[str, str | None]:
+    """Every backend of an operation, and why it cannot run for these arguments; None if it can."""
+    return {name: each.unsupported(*arguments) for name, each in _registry[operation].items()}
 
 
 def tensors_in(arguments: Iterable[Any]) -> list[Tensor]:

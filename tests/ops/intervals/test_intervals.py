@@ -7,7 +7,7 @@ from kernels import shifted, with_threads
 from seq2tens.ops import dispatch, make_chains
 from seq2tens.ops.intervals import BLOCK, Tables, cpu, reference
 from seq2tens.ops.intervals.parts import Parts, Rows
-from seq2tens.ops.ls2t.functionals import Functionals
+from seq2tens.ops.ls2t import Functionals
 
 
 def draw(width, dtype=torch.float64, batch=2, weights="recursive", order=3, count=200):

@@ -84,7 +84,7 @@ def test_any_set_of_chains(chains):
             weight[:components].detach().requires_grad_(),
             bias[:components].detach().requires_grad_(),
         ]
-        y, final = ops.ls2t(leaves[0] / 9, *leaves[1:], chains=chains, backend=backend)
+        y, final = ops.Functionals(*leaves[1:], None, None, chains, backend=backend).run(leaves[0] / 9, None)
         weights = torch.linspace(-1, 1, y.numel()).double().reshape(y.shape)
         grads = torch.autograd.grad((y * weights).sum() + final.square().sum(), leaves)
         results.append([y, final, *grads])

@@ -12,7 +12,7 @@ from torch.testing import assert_close
 
 import contracts
 from seq2tens import ops
-from seq2tens.ops.ls2t import reference, triton
+from seq2tens.ops.ls2t import Recursion, reference, triton
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 needs_triton = pytest.mark.skipif(
@@ -93,7 +93,7 @@ def values_and_gradients(function, given):
     tensors = [
         t.detach().requires_grad_(t.is_floating_point()) if isinstance(t, torch.Tensor) else t for t in given
     ]
-    results = function(*tensors)
+    results = function(Recursion(*tensors))
     gen = torch.Generator().manual_seed(1)
     cotangents = [torch.randn(r.shape, generator=gen, dtype=torch.float64).to(r) for r in results]
     leaves = [t for t in tensors if isinstance(t, torch.Tensor) and t.requires_grad]
@@ -168,17 +168,17 @@ class TestTorch:
         torch.library.opcheck(torch.ops.seq2tens.ls2t_triton, (*leaves, *rest))
 
     def test_compiles_into_one_graph(self):
-        *tensors, chains, reverse, sequences = arguments(
+        given = arguments(
             2, "recursive", 1, reverse=False, return_sequences=True, batch=1, time=3, dtype=torch.float64
         )
 
-        def function(*tensors):
-            assert triton.unsupported(tensors[0]) is None
-            return triton.ls2t(*tensors, chains, reverse, sequences)
+        def function(recursion):
+            assert triton.unsupported(recursion) is None
+            return triton.ls2t(recursion)
 
         compiled = torch.compile(function, backend="aot_eager", fullgraph=True)
         for value, target in zip(
-            values_and_gradients(compiled, tensors), values_and_gradients(function, tensors), strict=True
+            values_and_gradients(compiled, given), values_and_gradients(function, given), strict=True
         ):
             assert_close(value, target)
 
@@ -195,8 +195,8 @@ class TestTorch:
         x, *rest = arguments(
             2, "recursive", 2, reverse=False, return_sequences=True, batch=1, dtype=torch.float64
         )
-        output, _ = triton.ls2t(x.requires_grad_(), *rest)
-        target, _ = reference.ls2t(x, *rest)
+        output, _ = triton.ls2t(Recursion(x.requires_grad_(), *rest))
+        target, _ = reference.ls2t(Recursion(x, *rest))
         assert_close(torch.autograd.grad(output.sum(), x), torch.autograd.grad(target.sum(), x))
 
 
@@ -206,7 +206,7 @@ import torch
 from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 from seq2tens.ops import make_chains
-from seq2tens.ops.ls2t import triton, triton_kernels
+from seq2tens.ops.ls2t import Recursion, triton, triton_kernels
 
 driver.set_active(SimpleNamespace(
     get_current_target=lambda: GPUTarget("cuda", 80, 32),
@@ -229,7 +229,8 @@ for dtype, full in ((torch.float32, True), (torch.float64, True), (torch.float32
     new = lambda *shape: torch.ones(shape, dtype=dtype, requires_grad=True)
     mask = torch.ones(2, 5, dtype=torch.bool)
     options = (new(6, 4), new(2), new(4, 4), mask) if full else (None, new(2).detach(), None, None)
-    output, _ = triton.ls2t(new(2, 5, 3), new(6, 3, 4), *options, new(2, 6, 4), chains, full, full)
+    tensors = (new(2, 5, 3), new(6, 3, 4), *options, new(2, 6, 4))
+    output, _ = triton.ls2t(Recursion(*tensors, chains, full, full))
     output.sum().backward()
 assert [bool(kernel.asm["ptx"]) for kernel in compiled] == [True] * 9
 """
@@ -246,27 +247,34 @@ def test_calls_compile_for_a_gpu_without_one(tmp_path):
     assert run.returncode == 0, run.stderr
 
 
-class TestWhyNot:
-    def test_reasons(self, monkeypatch):
+def of_one_step(x, weight=None):
+    """A recursion with these tensors."""
+    weight = torch.zeros(1, 1, 1, device=x.device) if weight is None else weight
+    chains = ops.make_chains(1, "recursive", False)
+    return Recursion(x, weight, None, None, None, None, None, chains, False, True)
+
+
+class TestReasons:
+    def test_device_and_transforms(self, monkeypatch):
         x = torch.zeros(1, 1, 1)
         monkeypatch.delenv("TRITON_INTERPRET", raising=False)
-        assert triton.unsupported(x) == "`x` is on cpu and TRITON_INTERPRET is not 1"
+        assert triton.unsupported(of_one_step(x)) == "`x` is on cpu and TRITON_INTERPRET is not 1"
         monkeypatch.setenv("TRITON_INTERPRET", "1")
         torch.func.vmap(lambda t: self.check_transform(x, t))(x)
 
     def check_transform(self, x, wrapped):
-        assert "torch.func" in triton.unsupported(wrapped)
-        assert "torch.func" in triton.unsupported(x, wrapped)
+        assert "torch.func" in triton.unsupported(of_one_step(wrapped))
+        assert "torch.func" in triton.unsupported(of_one_step(x, wrapped))
         return wrapped
 
     def test_missing_triton_names_the_pip_line(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "triton", None)
         monkeypatch.setenv("TRITON_INTERPRET", "1")
-        assert "pip install 'seq2tens[triton]'" in triton.unsupported(torch.zeros(1))
+        assert "pip install 'seq2tens[triton]'" in triton.unsupported(of_one_step(torch.zeros(1, 1, 1)))
         given = arguments(1, "recursive", 1, reverse=False, return_sequences=True, dtype=torch.float64)
         with pytest.raises(ImportError, match=r"pip install 'seq2tens\[triton\]'"):
-            triton.ls2t(*given)
+            triton.ls2t(Recursion(*given))
 
     @needs_triton
     def test_none_if_it_can_run(self):
-        assert triton.unsupported(torch.zeros(1, 1, 1, device=DEVICE)) is None
+        assert triton.unsupported(of_one_step(torch.zeros(1, 1, 1, device=DEVICE))) is None

@@ -6,7 +6,7 @@ from torch.testing import assert_close
 from contracts import problem
 from kernels import shifted, with_threads
 from seq2tens.ops import dispatch, make_chains
-from seq2tens.ops.ls2t.functionals import Functionals
+from seq2tens.ops.ls2t import Functionals
 from seq2tens.ops.windows import cpu, reference, slide
 
 

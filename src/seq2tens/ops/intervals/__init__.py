@@ -9,7 +9,7 @@ from torch import Tensor
 from seq2tens.ops import dispatch
 from seq2tens.ops.intervals import cpu, reference
 from seq2tens.ops.intervals.parts import Parts, Rows, make_stretches
-from seq2tens.ops.ls2t.functionals import Functionals
+from seq2tens.ops.ls2t import Functionals
 from seq2tens.ops.subwords import make_subwords, mirrored
 
 BLOCK = 32  # steps; an interval within one block is summed step by step

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,12 +11,53 @@ from seq2tens._checks import same_device
 from seq2tens.ops import dispatch
 from seq2tens.ops.chains import Chains
 from seq2tens.ops.ls2t import cpu, reference, triton
+from seq2tens.ops.ls2t.recursion import Recursion
 
 Backend = Literal["auto", "reference", "cpu", "triton"]
 
-dispatch.register("ls2t", "cpu", cpu.ls2t, dispatch.cpu_unsupported)
+dispatch.register("ls2t", "cpu", cpu.ls2t, cpu.unsupported)
 dispatch.register("ls2t", "triton", triton.ls2t, triton.unsupported)
 dispatch.register("ls2t", "reference", reference.ls2t, dispatch.always_supported)
+
+
+class Functionals(NamedTuple):
+    """What the recursion computes, whatever the sequence."""
+
+    weight: Tensor
+    bias: Tensor | None
+    coefficients: Tensor | None
+    decay: Tensor | None
+    chains: Chains
+    reverse: bool = False
+    backend: Backend | None = None
+
+    def run(
+        self, x: Tensor, mask: Tensor | None, state: Tensor | None = None, return_sequences: bool = True
+    ) -> tuple[Tensor, Tensor]:
+        """Levels and final state of some sequences, both in the accumulation dtype."""
+        weight, bias, coefficients, decay, chains, reverse, backend = self
+        same_device(
+            x=x, weight=weight, bias=bias, lift_coefficients=coefficients, decay=decay, mask=mask, state=state
+        )
+        dtype = accumulation_dtype(x, weight)
+        powers = None if decay is None else _powers(decay, max(chains.depth))
+        bias, state = (None if tensor is None else tensor.to(dtype) for tensor in (bias, state))
+        tensors = (x.to(dtype), weight.to(dtype), bias, coefficients, powers, mask, state)
+        recursion = Recursion(*tensors, chains, reverse, return_sequences)
+        levels, final = dispatch.run("ls2t", backend, recursion)
+        return levels, final
+
+
+def backends() -> dict[str, str | None]:
+    """The backends of the recursion, and why one cannot run on this machine; None if it can."""
+    on_gpu, on_cpu = (_reasons(device) for device in ("cuda" if torch.cuda.is_available() else "cpu", "cpu"))
+    return {**on_cpu, "triton": on_gpu["triton"]}
+
+
+def _reasons(device: str) -> dict[str, str | None]:
+    x, weight = torch.empty(1, 1, 1, device=device), torch.empty(1, 1, 1, device=device)
+    chains = Chains((0,), (-1,), (0,))
+    return dispatch.reasons("ls2t", Recursion(x, weight, None, None, None, None, None, chains, False, True))
 
 
 def accumulation_dtype(*tensors: Tensor) -> torch.dtype:
@@ -25,33 +66,6 @@ def accumulation_dtype(*tensors: Tensor) -> torch.dtype:
     for tensor in tensors:
         dtype = torch.promote_types(dtype, tensor.dtype)
     return dtype
-
-
-def ls2t(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    coefficients: Tensor | None = None,
-    decay: Tensor | None = None,
-    mask: Tensor | None = None,
-    state: Tensor | None = None,
-    *,
-    chains: Chains,
-    reverse: bool = False,
-    return_sequences: bool = True,
-    backend: Backend | None = None,
-) -> tuple[Tensor, Tensor]:
-    """Run the recursion over `chains`; return levels and final state, both in the accumulation dtype."""
-    same_device(
-        x=x, weight=weight, bias=bias, lift_coefficients=coefficients, decay=decay, mask=mask, state=state
-    )
-    dtype = accumulation_dtype(x, weight)
-    powers = None if decay is None else _powers(decay, max(chains.depth))
-    x, weight = x.to(dtype), weight.to(dtype)
-    bias, state = (None if tensor is None else tensor.to(dtype) for tensor in (bias, state))
-    tensors = (x, weight, bias, coefficients, powers, mask, state)
-    levels, final = dispatch.run("ls2t", backend, *tensors, chains, reverse, return_sequences)
-    return levels, final
 
 
 def _powers(decay: Tensor, order: int) -> Tensor:

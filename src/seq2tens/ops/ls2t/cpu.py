@@ -5,21 +5,16 @@ from __future__ import annotations
 import ctypes
 from array import array
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from seq2tens.ops import native
 from seq2tens.ops.chains import Chains
-from seq2tens.ops.ls2t.autograd import (
-    BACKWARD_SCHEMA,
-    FORWARD_SCHEMA,
-    Inputs,
-    Pair,
-    call,
-    register_derivatives,
-)
+from seq2tens.ops.dispatch import cpu_unsupported
+from seq2tens.ops.ls2t.autograd import Backend, call, register
+from seq2tens.ops.ls2t.recursion import Recursion
 
 
 class Words(native.Struct):
@@ -91,100 +86,67 @@ def steps_per_block(weight_shape: tuple[int, ...]) -> int:
     return max(32, min(256, 40960 // max(1, components * width) // 32 * 32))
 
 
-def ls2t(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    coefficients: Tensor | None,
-    powers: Tensor | None,
-    mask: Tensor | None,
-    state: Tensor | None,
-    chains: Chains,
-    reverse: bool,
-    return_sequences: bool,
-) -> tuple[Tensor, Tensor]:
-    """Same signature and meaning as `reference.ls2t`."""
-    tensors = (x, weight, bias, coefficients, powers, mask, state)
-    return call(_pair, tensors, chains, reverse, return_sequences)
+def unsupported(recursion: Recursion) -> str | None:
+    """Why the kernels cannot take these arguments; None if they can."""
+    return cpu_unsupported(*recursion.tensors)
 
 
-class _Call:
-    """The struct of a call, and the contiguous tensors whose addresses stand in it."""
-
-    def __init__(self, inputs: Inputs) -> None:
-        (batch, length, features), (components, _, width) = inputs.x.shape, inputs.weight.shape
-        coefficients = inputs.coefficients
-        if coefficients is None and inputs.powers is not None:
-            coefficients = torch.ones(1)
-        wide = (None if t is None else t.double() for t in (coefficients, inputs.powers))
-        tensors = (inputs.x, inputs.weight, inputs.bias, *wide, inputs.mask, inputs.state)
-        self.tensors = [None if t is None else t.contiguous() for t in tensors]
-        self.words = words_of(inputs.chains, components)
-        self.struct = Forward(
-            inputs.x.dtype == torch.float64, native.threads(), batch, length, features, width, inputs.reverse,
-            0 if coefficients is None else len(coefficients), steps_per_block(inputs.weight.shape),
-            ctypes.pointer(self.words.struct), *map(native.address, self.tensors),
-        )  # fmt: skip
+def ls2t(recursion: Recursion) -> tuple[Tensor, Tensor]:
+    """Same meaning as `reference.ls2t`."""
+    return call(_pair, recursion)
 
 
-def _compute(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
+def _describe(recursion: Recursion) -> Forward:
+    """The struct of a call, without its results."""
+    (batch, length, features), (components, _, width) = recursion.x.shape, recursion.weight.shape
+    coefficients = recursion.coefficients
+    if coefficients is None and recursion.powers is not None:
+        coefficients = torch.ones(1)
+    wide = (None if t is None else t.double() for t in (coefficients, recursion.powers))
+    tensors = (recursion.x, recursion.weight, recursion.bias, *wide, recursion.mask, recursion.state)
+    contiguous = [None if t is None else t.contiguous() for t in tensors]
+    words = words_of(recursion.chains, components)
+    struct = Forward(
+        recursion.x.dtype == torch.float64, native.threads(), batch, length, features, width,
+        recursion.reverse, 0 if coefficients is None else len(coefficients),
+        steps_per_block(recursion.weight.shape), ctypes.pointer(words.struct),
+        *map(native.address, contiguous),
+    )  # fmt: skip
+    struct.tensors = contiguous
+    return struct
+
+
+def _empty_results(recursion: Recursion) -> tuple[Tensor, Tensor, Tensor]:
+    blocks = -(-recursion.x.shape[1] // steps_per_block(recursion.weight.shape))
+    return recursion.empty_results(blocks, torch.float64)
+
+
+def _forward(recursion: Recursion) -> tuple[Tensor, Tensor, Tensor]:
     """Levels along time, final state, and the state before every block of steps."""
-    inputs = Inputs(*arguments)
-    out, final, kept = empty_results(inputs)
-    call = _Call(inputs)
-    struct = call.struct
+    out, final, kept = results = _empty_results(recursion)
+    struct = _describe(recursion)
     struct.final = final.data_ptr()
-    if inputs.return_sequences:
+    if recursion.return_sequences:
         struct.out = out.data_ptr()
-    if inputs.keep:
+    if recursion.keep:
         struct.kept = kept.data_ptr()
     native.run("ls2t_forward", struct)
-    return out, final, kept
+    return results
 
 
-_register = torch.library.custom_op(
-    "seq2tens::ls2t", mutates_args=(), device_types="cpu", schema=FORWARD_SCHEMA
-)
-_forward = _register(_compute)
-
-
-@_forward.register_fake
-def _(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
-    return empty_results(Inputs(*arguments))
-
-
-def empty_results(inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
-    """Memory for levels, final state and kept states."""
-    blocks = -(-inputs.x.shape[1] // steps_per_block(inputs.weight.shape))
-    return inputs.empty_results(blocks, torch.float64)
-
-
-def _compute_backward(dout: Tensor, dfinal: Tensor, kept: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
+def _backward(dout: Tensor, dfinal: Tensor, kept: Tensor, recursion: Recursion) -> tuple[Tensor, ...]:
     """Derivatives by x, weight, bias, coefficients, powers and state, of size 0 where these are missing."""
-    inputs = Inputs(*arguments)
-    call = _Call(inputs)
-    call.struct.kept = kept.data_ptr()
+    struct = _describe(recursion)
+    struct.kept = kept.data_ptr()
     dout, dfinal = dout.contiguous(), dfinal.contiguous()
-    gradients = inputs.empty_gradients()
-    sums = [None if t is None else g for t, g in zip(inputs.differentiable, gradients, strict=True)]
-    struct = Backward(
-        ctypes.pointer(call.struct), dout.data_ptr() if inputs.return_sequences else None, dfinal.data_ptr(),
+    gradients = recursion.empty_gradients()
+    sums = [None if t is None else g for t, g in zip(recursion.differentiable, gradients, strict=True)]
+    adjoint = Backward(
+        ctypes.pointer(struct), dout.data_ptr() if recursion.return_sequences else None, dfinal.data_ptr(),
         *map(native.address, sums),
     )  # fmt: skip
-    native.run("ls2t_backward", struct)
+    native.run("ls2t_backward", adjoint)
     return gradients
 
 
-_register_backward = torch.library.custom_op(
-    "seq2tens::ls2t_backward", mutates_args=(), device_types="cpu", schema=BACKWARD_SCHEMA
-)
-_backward = _register_backward(_compute_backward)
-
-
-@_backward.register_fake
-def _(dout: Tensor, dfinal: Tensor, kept: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
-    return Inputs(*arguments).empty_gradients()
-
-
-_pair = Pair(_forward, _backward, _compute, _compute_backward)
-register_derivatives(_pair)
+_pair = register("seq2tens::ls2t", Backend(_forward, _backward, _empty_results), "cpu")

@@ -7,26 +7,17 @@ from torch import Tensor
 
 from seq2tens.ops.chains import Chains
 from seq2tens.ops.dispatch import full_precision
+from seq2tens.ops.ls2t.recursion import Recursion
 
 
-def ls2t(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    coefficients: Tensor | None,
-    powers: Tensor | None,
-    mask: Tensor | None,
-    state: Tensor | None,
-    chains: Chains,
-    reverse: bool,
-    return_sequences: bool,
-) -> tuple[Tensor, Tensor]:
+def ls2t(recursion: Recursion) -> tuple[Tensor, Tensor]:
     """Return the levels along time (or at the end) and the state after the last step.
 
     For a state h with word a_1 … a_m, lift coefficients c and decay λ (whose m-th power is `powers[m]`),
     each step does h_m ← λ^m h_m + Σ_j c_j · λ^(m-j) h_(m-j) · a_(m-j+1) ··· a_m. Levels come one after the
     other, each for all times at once, because level m needs lower levels only.
     """
+    x, weight, bias, coefficients, powers, mask, state, chains, reverse, return_sequences, _ = recursion
     if coefficients is None:
         coefficients = x.new_ones(1)
     if state is None:

@@ -20,25 +20,20 @@ from torch import Tensor
 from seq2tens._checks import in_func_transform
 from seq2tens.ops.chains import Chains
 from seq2tens.ops.dispatch import full_precision
-from seq2tens.ops.ls2t.autograd import (
-    BACKWARD_SCHEMA,
-    FORWARD_SCHEMA,
-    Inputs,
-    Pair,
-    call,
-    register_derivatives,
-)
+from seq2tens.ops.ls2t.autograd import Backend, call, register
+from seq2tens.ops.ls2t.recursion import Recursion
 
 CHUNK = 128  # steps per matrix product; the backward pass holds the states of one chunk
 MANY_LANES = 2**15  # fewer are cut into small programs, so that every processor gets some
 _MISSING = "triton is not installed: pip install 'seq2tens[triton]'"
 
 
-def unsupported(x: Tensor, *others: Any) -> str | None:
+def unsupported(recursion: Recursion) -> str | None:
     """Why this backend cannot run for these arguments; None if it can."""
+    x = recursion.x
     if x.device.type != "cuda" and not _interpreted():
         return f"`x` is on {x.device} and TRITON_INTERPRET is not 1"
-    if any(in_func_transform(t) for t in (x, *others) if isinstance(t, Tensor)):
+    if any(in_func_transform(t) for t in recursion.tensors if t is not None):
         return "it has no rules for torch.func transforms; the reference has"
     return None if _installed() else _MISSING
 
@@ -58,26 +53,13 @@ def _kernels() -> Any:
     return importlib.import_module("seq2tens.ops.ls2t.triton_kernels")
 
 
-def ls2t(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    coefficients: Tensor | None,
-    powers: Tensor | None,
-    mask: Tensor | None,
-    state: Tensor | None,
-    chains: Chains,
-    reverse: bool,
-    return_sequences: bool,
-) -> tuple[Tensor, Tensor]:
-    """Same signature and meaning as `reference.ls2t`."""
-    tensors = (x, weight, bias, coefficients, powers, mask, state)
-    return call(_pair, tensors, chains, reverse, return_sequences)
+def ls2t(recursion: Recursion) -> tuple[Tensor, Tensor]:
+    """Same meaning as `reference.ls2t`."""
+    return call(_pair, recursion)
 
 
-def _compute(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
+def _forward(inputs: Recursion) -> tuple[Tensor, Tensor, Tensor]:
     """Output along time, final state, and the state before every chunk."""
-    inputs = Inputs(*arguments)
     results = out, state, kept = _empty_results(inputs)
     state.zero_() if inputs.state is None else state.copy_(inputs.state)
     work, levels = _Work(inputs), out if inputs.return_sequences else None
@@ -89,22 +71,12 @@ def _compute(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
     return results
 
 
-_register = torch.library.custom_op("seq2tens::ls2t_triton", mutates_args=(), schema=FORWARD_SCHEMA)
-_forward = _register(_compute)
-
-
-@_forward.register_fake
-def _(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
-    return _empty_results(Inputs(*arguments))
-
-
-def _empty_results(inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
+def _empty_results(inputs: Recursion) -> tuple[Tensor, Tensor, Tensor]:
     return inputs.empty_results(-(-inputs.x.shape[1] // CHUNK), inputs.x.dtype)
 
 
-def _compute_backward(dout: Tensor, dfinal: Tensor, kept: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
+def _backward(dout: Tensor, dfinal: Tensor, kept: Tensor, inputs: Recursion) -> tuple[Tensor, ...]:
     """Derivatives by x, weight, bias, coefficients (0 unless asked for), powers and state."""
-    inputs = Inputs(*arguments)
     results = dx, dweight, *_ = inputs.empty_gradients()
     adjoint = dfinal.clone(memory_format=torch.contiguous_format)
     work, flow = _Work(inputs), dout.contiguous() if inputs.return_sequences else None
@@ -128,22 +100,10 @@ def _compute_backward(dout: Tensor, dfinal: Tensor, kept: Tensor, *arguments: An
     return results
 
 
-_register_backward = torch.library.custom_op(
-    "seq2tens::ls2t_triton_backward", mutates_args=(), schema=BACKWARD_SCHEMA
-)
-_backward = _register_backward(_compute_backward)
+_pair = register("seq2tens::ls2t_triton", Backend(_forward, _backward, _empty_results))
 
 
-@_backward.register_fake
-def _(dout: Tensor, dfinal: Tensor, kept: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
-    return Inputs(*arguments).empty_gradients()
-
-
-_pair = Pair(_forward, _backward, _compute, _compute_backward)
-register_derivatives(_pair)
-
-
-def _chunks(inputs: Inputs) -> list[slice]:
+def _chunks(inputs: Recursion) -> list[slice]:
     """Ranges of steps, in the order in which the recursion meets them."""
     length = inputs.x.shape[1]
     cuts = [(low, min(low + CHUNK, length)) for low in range(0, length, CHUNK)]
@@ -165,7 +125,7 @@ class _Chunk(NamedTuple):
 class _Work:
     """One call's arguments in the form that the kernels take, and the launches."""
 
-    def __init__(self, inputs: Inputs) -> None:
+    def __init__(self, inputs: Recursion) -> None:
         self.inputs = inputs
         self.weight = inputs.weight.transpose(0, 1).flatten(1).contiguous()  # (features, components · width)
         given = inputs.x.new_ones(1) if inputs.coefficients is None else inputs.coefficients

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from seq2tens.ops import dispatch
-from seq2tens.ops.ls2t.functionals import Functionals
+from seq2tens.ops.ls2t import Functionals
 from seq2tens.ops.windows import cpu, reference
 
 dispatch.register("windows", "cpu", cpu.slide, dispatch.forward_unsupported)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from seq2tens.ops import accumulation_dtype, native
-from seq2tens.ops.ls2t.functionals import Functionals
+from seq2tens.ops.ls2t import Functionals
 from seq2tens.ops.subwords import SubwordArrays, subword_arrays
 
 

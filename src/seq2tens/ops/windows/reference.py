@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from seq2tens.ops.ls2t.functionals import Functionals
+from seq2tens.ops.ls2t import Functionals
 from seq2tens.ops.subwords import join, make_subwords, mirrored
 
 PIECE = 2**20  # numbers at a time, as many as stay in the caches

@@ -1,0 +1,67 @@
+"""The arguments of the recursion as one value, from the caller to the kernel."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from seq2tens.ops.chains import Chains
+
+TENSORS = 7  # the first fields, differentiable all but one:
+MASK = 5
+_WIDE = (3, 4)  # derivatives by coefficients and powers are float64
+
+
+class Recursion(NamedTuple):
+    """What is computed, and of which sequences."""
+
+    x: Tensor
+    weight: Tensor
+    bias: Tensor | None
+    coefficients: Tensor | None  # None: one coefficient, 1
+    powers: Tensor | None  # decay^0, decay^1, …, (order + 1, width), float64
+    mask: Tensor | None
+    state: Tensor | None  # None: zeros
+    chains: Chains
+    reverse: bool
+    return_sequences: bool
+    keep: bool = False  # whether a backward pass may follow
+
+    @classmethod
+    def of(cls, arguments: tuple[Any, ...]) -> Recursion:
+        """From the arguments of the operation, which knows tensors, numbers and lists of them."""
+        chains = Chains(*map(tuple, arguments[TENSORS : TENSORS + 3]))
+        return cls(*arguments[:TENSORS], chains, *arguments[TENSORS + 3 :])
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """What `of` is given."""
+        return *self.tensors, *self.chains, self.reverse, self.return_sequences, self.keep
+
+    @property
+    def tensors(self) -> tuple[Tensor | None, ...]:
+        """The first fields."""
+        return self.x, self.weight, self.bias, self.coefficients, self.powers, self.mask, self.state
+
+    @property
+    def differentiable(self) -> tuple[Tensor | None, ...]:
+        """The tensors that derivatives are taken by, in the order of the backward operation's results."""
+        return self.x, self.weight, self.bias, self.coefficients, self.powers, self.state
+
+    def empty_results(self, blocks: int, kept_dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
+        """Memory for the levels, the final state, and a kept state for each of the blocks of steps."""
+        (batch, length, _), width = self.x.shape, self.weight.shape[2]
+        states = len(self.chains.component)
+        return (
+            self.x.new_empty(batch, length if self.return_sequences else 0, len(self.chains.output), width),
+            self.x.new_empty(batch, states, width),
+            self.x.new_empty(batch, blocks if self.keep else 0, states, width, dtype=kept_dtype),
+        )
+
+    def empty_gradients(self) -> tuple[Tensor, ...]:
+        """Memory for the derivatives by the differentiable tensors, of size 0 for one that is missing."""
+        sizes = [(0,) if tensor is None else tensor.shape for tensor in self.differentiable]
+        dtypes = [torch.float64 if i in _WIDE else self.x.dtype for i in range(len(sizes))]
+        return tuple(self.x.new_empty(size, dtype=t) for size, t in zip(sizes, dtypes, strict=True))
