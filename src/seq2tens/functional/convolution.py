@@ -32,7 +32,8 @@ def _neighbours(x: Tensor, kernel: int) -> Float[Tensor, "batch places seen"]:
     """The values that a kernel sees at each of its places, side by side."""
     batch, steps, channels = x.shape
     time = steps - kernel + 1
-    if torch.is_inference_mode_enabled() and x.is_contiguous():  # they lie one after the other in memory
+    only_run = not torch.compiler.is_compiling() and torch.is_inference_mode_enabled()
+    if only_run and x.is_contiguous():  # they lie one after the other in memory
         return x.as_strided((batch, time, kernel * channels), (steps * channels, channels, 1))
     return torch.cat([x[:, i : i + time] for i in range(kernel)], dim=2)
 
