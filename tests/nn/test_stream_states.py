@@ -94,6 +94,9 @@ def test_states_of_others_are_refused(tmp_path):
         module.stream().restore({**state, "batch": 3})
     with pytest.raises(ValueError, match="`state` must be a dict with the keys batch, channels, fing"):
         module.stream().restore({"steps": 3})
+    earlier = {("nodes" if name == "states" else name): value for name, value in state.items()}
+    with pytest.raises(ValueError, match="'nodes'; states that earlier versions have saved cannot go on"):
+        module.stream().restore(earlier)
     with pytest.raises(ValueError, match=r"`path` must be the file of a saved state, got .*none"):
         module.stream().load(tmp_path / "none")
     (tmp_path / "broken").write_bytes(b"no tensors")

@@ -32,8 +32,9 @@ class Recursion(NamedTuple):
     @classmethod
     def of(cls, arguments: tuple[Any, ...]) -> Recursion:
         """From the arguments of the operation, which knows tensors, numbers and lists of them."""
-        chains = Chains(*map(tuple, arguments[TENSORS : TENSORS + 3]))
-        return cls(*arguments[:TENSORS], chains, *arguments[TENSORS + 3 :])
+        chains = Chains(*(tuple(each) for each in arguments[TENSORS : TENSORS + 3]))
+        tensors: tuple[Any, ...] = arguments[:TENSORS]
+        return cls(*tensors, chains, *arguments[TENSORS + 3 :])
 
     @property
     def arguments(self) -> tuple[Any, ...]:
