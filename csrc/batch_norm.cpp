@@ -19,7 +19,7 @@ struct Shares {
   double weight;  // of a value in a mean
 
   explicit Shares(const seq2tens_batch_norm& call) {
-    constexpr int64_t kWorthATask = worth_a_task(1 << 14);  // numbers, some 10 µs
+    constexpr int64_t kWorthATask = worth_a_task(1 << 16);  // numbers, some 20 µs
     unit = (kFunctionalLanes + call.inner - 1) / std::max<int64_t>(1, call.inner);
     units = (call.channels + unit - 1) / std::max<int64_t>(1, unit);
     const int64_t worth = call.rows * call.channels * call.inner / kWorthATask;

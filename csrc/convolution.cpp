@@ -29,25 +29,32 @@ struct Convolution {
 
   // The weight as right factor: [kernel, in, out], packed.
   const T* pack_weight(Frame& frame) const {
-    const int64_t n = call.in_features, size = inner * call.out_features;
+    constexpr int64_t width = tile_columns<T>;
+    const int64_t n = call.in_features, size = packed_size<T>(call.out_features, inner);
     const T* weight = static_cast<const T*>(call.weight);
-    T *rows = frame.take<T>(size), *packed = frame.take<T>(packed_size<T>(call.out_features, inner));
-    for (int64_t o = 0; o < call.out_features; ++o)
-      for (int64_t j = 0; j < call.kernel; ++j)
-        for (int64_t c = 0; c < n; ++c) rows[o * inner + j * n + c] = weight[(o * n + c) * call.kernel + j];
-    pack<T>({rows, inner, true}, call.out_features, inner, packed);
+    T* packed = call.out_features % width ? frame.take_zeros<T>(size) : frame.take<T>(size);
+    for (int64_t first = 0; first < call.out_features; first += width)
+      for (int64_t c = 0; c < n; ++c)
+        for (int64_t j = 0; j < call.kernel; ++j) {
+          T* target = packed + first * inner + (j * n + c) * width;
+          const T* source = weight + (first * n + c) * call.kernel + j;
+          for (int64_t i = 0; i < std::min(width, call.out_features - first); ++i) target[i] = source[i * inner];
+        }
     return packed;
   }
   // The weight of the adjoint, which runs backwards: [kernel, out, in], packed.
   const T* pack_adjoint(Frame& frame) const {
-    const int64_t n = call.in_features, m = call.out_features;
+    constexpr int64_t width = tile_columns<T>;
+    const int64_t n = call.in_features, m = call.out_features, size = packed_size<T>(n, call.kernel * m);
     const T* weight = static_cast<const T*>(call.weight);
-    T *rows = frame.take<T>(call.kernel * m * n), *packed = frame.take<T>(packed_size<T>(n, call.kernel * m));
-    for (int64_t j = 0; j < call.kernel; ++j)
+    T* packed = n % width ? frame.take_zeros<T>(size) : frame.take<T>(size);
+    for (int64_t first = 0; first < n; first += width)
       for (int64_t o = 0; o < m; ++o)
-        for (int64_t c = 0; c < n; ++c)
-          rows[(j * m + o) * n + c] = weight[(o * n + c) * call.kernel + call.kernel - 1 - j];
-    pack<T>({rows, n}, n, call.kernel * m, packed);
+        for (int64_t j = 0; j < call.kernel; ++j) {
+          T* target = packed + (first * call.kernel + j * width) * m + o * width;
+          const T* source = weight + (o * n + first) * call.kernel + call.kernel - 1 - j;
+          for (int64_t i = 0; i < std::min(width, n - first); ++i) target[i] = source[i * call.kernel];
+        }
     return packed;
   }
 
@@ -156,11 +163,14 @@ void backward(const seq2tens_convolution_gradients& given) {
     const Range sequences(call.batch, task, slices);
     backward_slice(convolution, given, sequences, adjoint, dweight + task * size, dbias + task * m);
   });
-  for (int64_t j = 0; j < call.kernel; ++j)
+  for_each_task(slices, call.threads, [&](int64_t task) {
+    const Range outputs(m, task, slices);
     for (int64_t c = 0; c < n; ++c)
-      for (int64_t o = 0; o < m; ++o)
-        static_cast<T*>(given.weight)[(o * n + c) * call.kernel + j] =
-            static_cast<T>(sum_of_slices(dweight + (j * n + c) * m + o, size, slices));
+      for (int64_t j = 0; j < call.kernel; ++j)
+        for (int64_t o = outputs.begin; o < outputs.end; ++o)
+          static_cast<T*>(given.weight)[(o * n + c) * call.kernel + j] =
+              static_cast<T>(sum_of_slices(dweight + (j * n + c) * m + o, size, slices));
+  });
   for (int64_t o = 0; given.bias && o < m; ++o)
     static_cast<T*>(given.bias)[o] = static_cast<T>(sum_of_slices(dbias + o, m, slices));
 }

@@ -9,28 +9,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+import house
 import seq2tens
 
-ROOT = Path(__file__).parents[1]
-SOURCE = ROOT / "src" / "seq2tens"
-# Each room may import those after it.
-ROOMS = [
-    "cli",
-    "experiments",
-    "explaining",
-    "estimators",
-    "training",
-    "models",
-    "data",
-    "distributed",
-    "nn",
-    "functional",
-    "algebra",
-    "ops",
-    "plots",
-    "_storage",
-    "_checks",
-]
+SOURCE = house.ROOT / "src" / "seq2tens"
+ROOT = house.ROOT
+ROOMS = [room for room in house.ROOMS if room != "csrc"] + house.GROUND
 
 
 def test_public_names():
@@ -71,6 +55,24 @@ def test_layers_are_made_of_functions():
     for path in (SOURCE / "nn").rglob("*.py"):
         others = set(imported_rooms(path)) - {"nn", "functional", "_checks", "_storage"}
         assert not others, f"{path}: nn must not import {others}"
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_the_picture_of_the_house_is_that_of_its_walls(name):
+    """`python tests/house.py` draws it anew."""
+    assert house.picture() in (ROOT / name).read_text()
+
+
+def test_every_room_is_in_the_picture():
+    rooms = {path.name for path in SOURCE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert rooms == set(house.ROOMS) - {"csrc"}
+
+
+def test_rooms_are_small():
+    for folder in {path.parent for path in SOURCE.rglob("*.py")}:
+        assert len(list(folder.glob("*.py"))) <= 18, folder
+    for path in SOURCE.rglob("*.py"):
+        assert len(path.read_text().splitlines()) <= 300, path
 
 
 def test_hardware_is_known_to_ops_only():

@@ -5,7 +5,7 @@ that do not count may hold anything, NaN included: no result depends on them.
 """
 
 from seq2tens.functional.chunks import Transfer, apply_transfer, combine, transfer
-from seq2tens.functional.convolution import convolve, reach
+from seq2tens.functional.convolution import convolve, convolve_few, flat_kernel, reach
 from seq2tens.functional.intervals import PrefixLS2T
 from seq2tens.functional.layer import Weights, ls2t, normalize_levels
 from seq2tens.functional.normalization import Running, batch_norm, masked_mean
@@ -38,7 +38,9 @@ __all__ = [
     "clock",
     "combine",
     "convolve",
+    "convolve_few",
     "difference",
+    "flat_kernel",
     "forward_fill",
     "lags",
     "lead_lag",

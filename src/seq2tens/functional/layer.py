@@ -134,18 +134,20 @@ def _check_parameters(x: Tensor, weight: Tensor, bias: Tensor | None, order: int
     components = order if weights == "recursive" else order * (order + 1) // 2
     check.floating("weight", weight)
     if weight.dim() != 3:
-        raise ValueError(
+        raise check.ArgumentError(
             f"`weight` must have 3 axes (components, in_features, width), got shape {tuple(weight.shape)}"
         )
     if weight.shape[0] != components:
-        raise ValueError(
+        raise check.ArgumentError(
             f"`weight` must have {components} components for {weights} weights of order {order}, "
             f"got {weight.shape[0]}"
         )
     if weight.shape[2] == 0:
-        raise ValueError(f"`weight` must have a width of at least 1, got shape {tuple(weight.shape)}")
+        raise check.ArgumentError(
+            f"`weight` must have a width of at least 1, got shape {tuple(weight.shape)}"
+        )
     if x.shape[-1] != weight.shape[1]:
-        raise ValueError(
+        raise check.ArgumentError(
             f"`x` must have {weight.shape[1]} channels (the in_features of `weight`), got {x.shape[-1]}"
         )
     if bias is not None:
@@ -165,4 +167,4 @@ def _check_decay(decay: Tensor | None) -> None:
     outside = ~((decay > 0) & (decay <= 1))
     if bool(outside.any()):
         index = int(outside.nonzero()[0])
-        raise ValueError(f"`decay` must lie in (0, 1], got {float(decay[index])} at index {index}")
+        raise check.ArgumentError(f"`decay` must lie in (0, 1], got {float(decay[index])} at index {index}")

@@ -30,7 +30,7 @@ from seq2tens.nn.alignment import Mask, Series, align, restore
 
 if TYPE_CHECKING:
     from seq2tens.nn.layers import LS2T
-    from seq2tens.nn.masked import MaskedBatchNorm
+    from seq2tens.nn.masked import MaskedBatchNorm, MaskedConv
     from seq2tens.nn.streaming import Stream
 
 # Modules that treat every step, and every vector, by itself.
@@ -95,6 +95,17 @@ class Whole:
         scale, shift = self.constants[norm]
         y = torch.addcmul(shift, x, scale)
         return self.clear(y) if has_steps else y
+
+    def convolve(
+        self, convolution: MaskedConv, x: Float[Tensor, "batch extended channels"], train_bias: bool
+    ) -> Float[Tensor, "batch time out_features"]:
+        """The convolution of steps that have their neighbours around them."""
+        bias = convolution.bias
+        if self.constants is None or bias is None:
+            return F.convolve(x, convolution.weight, bias, train_bias)
+        if convolution not in self.constants:
+            self.constants[convolution] = F.flat_kernel(convolution.weight)
+        return F.convolve_few(x, self.constants[convolution], bias)
 
     def one_step(self) -> Whole:
         """The context of vectors as sequences of one step, which are whole wherever a network runs."""

@@ -69,10 +69,7 @@ class MaskedConv(nn.Module):
         """
         check.floating("x", x)
         context = Whole(mask) if context is None else context
-        bias: Tensor = self.bias
-        if not train_bias and bias is not None:
-            bias = torch.add(bias.detach(), bias, alpha=0)  # every parameter has a gradient
-        return F.convolve(context.halo(x, *F.reach(self.weight.shape[2])), self.weight, bias)
+        return context.convolve(self, context.halo(x, *F.reach(self.weight.shape[2])), train_bias)
 
 
 class MaskedBatchNorm(nn.Module):

@@ -207,3 +207,13 @@ def test_a_call_may_come_from_many_threads():
         futures = [pool.submit(ls2t, x, weight, bias, order=3) for _ in range(12)]
         assert all(torch.equal(f.result(), expected) for f in futures)
     torch.set_num_threads(1)
+
+
+@pytest.mark.parametrize(("time", "width"), [(1, 16), (9, 16), (40, 64), (300, 5), (700, 208)])
+def test_a_sequence_has_the_same_bits_alone_and_in_a_batch(time, width):
+    x, weight, bias, _ = (t.detach().float() for t in tensors(batch=7, time=time, features=9, width=width))
+    for lengths in (torch.full((7,), time), torch.arange(1, 8).clamp(max=time)):
+        y = ls2t(x, weight, bias, order=3, lengths=lengths)
+        for i in range(7):
+            alone = ls2t(x[i : i + 1], weight, bias, order=3, lengths=lengths[i : i + 1])
+            assert torch.equal(alone[0], y[i])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sized
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -29,6 +29,7 @@ class IncompleteBatch(NamedTuple):
     hidden: Bool[Tensor, "rows time channels"] | None = None
 
 
+@runtime_checkable
 class Part(Sized, Protocol):
     """`Incomplete`, or data that becomes it a few rows at a time."""
 

@@ -15,8 +15,12 @@ dispatch.register("convolution", "reference", reference.convolve, dispatch.alway
 def convolve(
     x: Float[Tensor, "batch time in_features"],
     weight: Float[Tensor, "out_features in_features kernel"],
-    bias: Float[Tensor, " out_features"] | None,
+    bias: Float[Tensor, " out_features"] | None = None,
+    train_bias: bool = True,
 ) -> Float[Tensor, "batch time-kernel+1 out_features"]:
-    """Convolve without padding: a step for each place where the kernel fits."""
-    y: Tensor = dispatch.run("convolution", None, x, weight, bias)
+    """Convolve without padding: a step for each place where the kernel fits.
+
+    Without `train_bias` the gradient of the bias is 0.
+    """
+    y: Tensor = dispatch.run("convolution", None, x, weight, bias, train_bias)
     return y

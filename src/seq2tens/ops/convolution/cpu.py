@@ -30,7 +30,7 @@ class Backward(native.Struct):
     _fields_ = native.fields("call", ctypes.POINTER(Forward)) + native.arrays("y x weight bias")
 
 
-def unsupported(x: Tensor, weight: Tensor, bias: Tensor | None) -> str | None:
+def unsupported(x: Tensor, weight: Tensor, bias: Tensor | None, train_bias: bool = True) -> str | None:
     """Why the kernels cannot take these arguments; None if they can."""
     if is_observed(x):
         return "there is no operation that torch could trace; the reference is one"
@@ -45,34 +45,35 @@ def unsupported(x: Tensor, weight: Tensor, bias: Tensor | None) -> str | None:
     return cpu_unsupported(*tensors)
 
 
-def convolve(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+def convolve(x: Tensor, weight: Tensor, bias: Tensor | None, train_bias: bool = True) -> Tensor:
     """Same signature and meaning as `reference.convolve`."""
-    y: Tensor = _Convolve.apply(x, weight, bias)
+    y: Tensor = _Convolve.apply(x, weight, bias, train_bias)
     return y
 
 
 class _Convolve(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, train_bias: bool) -> Tensor:
         call = _describe(x, weight, bias)
         y = x.new_empty(call.batch, call.length - call.kernel + 1, call.out_features)
         call.y = y.data_ptr()
         native.run("convolution_forward", call)
         ctx.save_for_backward(x, weight, bias)
+        ctx.train_bias = train_bias
         return y
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, bias = inputs = ctx.saved_tensors
         if torch.is_grad_enabled():  # to be differentiated again, for which there is no kernel
-            return _differentiable(dy, inputs)
+            return _differentiable(dy, inputs, ctx.train_bias)
         call = _describe(x, weight, bias)
         dy, dweight = dy.contiguous(), torch.empty(weight.shape, dtype=x.dtype)
         dx = torch.empty(x.shape, dtype=x.dtype) if ctx.needs_input_grad[0] else None
-        dbias = None if bias is None else torch.empty(bias.shape, dtype=x.dtype)
-        addresses = map(native.address, (dy, dx, dweight, dbias))
+        dbias = None if bias is None else torch.zeros(bias.shape, dtype=x.dtype)
+        addresses = map(native.address, (dy, dx, dweight, dbias if ctx.train_bias else None))
         native.run("convolution_backward", Backward(ctypes.pointer(call), *addresses))
-        return dx, dweight, dbias
+        return dx, dweight, dbias, None
 
 
 def _describe(x: Tensor, weight: Tensor, bias: Tensor | None) -> Forward:
@@ -85,8 +86,13 @@ def _describe(x: Tensor, weight: Tensor, bias: Tensor | None) -> Forward:
     return call
 
 
-def _differentiable(dy: Tensor, inputs: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
+def _differentiable(
+    dy: Tensor, inputs: tuple[Tensor | None, ...], train_bias: bool
+) -> tuple[Tensor | None, ...]:
     wanted = [t for t in inputs if t is not None and t.requires_grad]
-    y = reference.convolve(*inputs)  # type: ignore[arg-type]
+    x, weight, bias = inputs
+    assert x is not None
+    assert weight is not None
+    y = reference.convolve(x, weight, bias, train_bias)
     gradients = iter(torch.autograd.grad(y, wanted, dy, create_graph=True))
-    return tuple(next(gradients) if t is not None and t.requires_grad else None for t in inputs)
+    return *(next(gradients) if t is not None and t.requires_grad else None for t in inputs), None

@@ -33,8 +33,8 @@ class Recursion(NamedTuple):
     def of(cls, arguments: tuple[Any, ...]) -> Recursion:
         """From the arguments of the operation, which knows tensors, numbers and lists of them."""
         chains = Chains(*(tuple(each) for each in arguments[TENSORS : TENSORS + 3]))
-        tensors: tuple[Any, ...] = arguments[:TENSORS]
-        return cls(*tensors, chains, *arguments[TENSORS + 3 :])
+        fields: tuple[Any, ...] = (*arguments[:TENSORS], chains, *arguments[TENSORS + 3 :])
+        return cls(*fields)
 
     @property
     def arguments(self) -> tuple[Any, ...]:

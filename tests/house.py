@@ -1,0 +1,45 @@
+"""The picture of the house, as README and CONTRIBUTING show it: `python tests/house.py` writes it into both.
+
+`test_house.py` holds the walls up, and compares.
+"""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+# Each room may import those after it.
+ROOMS = {
+    "cli": "the command `seq2tens`, one file per verb",
+    "experiments": "the paper's tables: cells, runners, reports, baselines",
+    "explaining": "what carried a prediction",
+    "estimators": "classifiers, regressors, feature maps and imputers",
+    "training": "the one loop; knows no model",
+    "models": "networks of other papers: GP-VAE, irregular times",
+    "data": "ragged sequences, preparation, readers, datasets",
+    "distributed": "several processes; a sequence split over them",
+    "nn": "layers and networks: parameters and wiring, each written once",
+    "functional": "pure functions; arguments are checked here, once",
+    "algebra": "the free algebra, the full map, words, strings",
+    "ops": "every operation: its definition, its fast versions, one choice",
+    "csrc": "the kernels, C++ behind a plain C interface",
+}
+# What every room may import.
+GROUND = ["plots", "_storage", "_checks"]
+BLOCK = re.compile(r"<!-- the house -->\n.*?<!-- built -->\n", re.DOTALL)
+
+
+def picture() -> str:
+    """The rooms, from the roof to the ground; imports go downwards."""
+    width = max(map(len, ROOMS))
+    lines = [f"    {room:<{width}}  {what}" for room, what in ROOMS.items()]
+    return "<!-- the house -->\n" + "\n".join(lines) + "\n<!-- built -->\n"
+
+
+def main() -> None:
+    for name in ("README.md", "CONTRIBUTING.md"):
+        path = ROOT / name
+        path.write_text(BLOCK.sub(lambda _: picture(), path.read_text()))
+
+
+if __name__ == "__main__":
+    main()
