@@ -132,6 +132,10 @@ struct Products {
   Products from(int64_t k) const { return {steps - k, dim, x + k * x_stride, x_stride, h + k * h_stride, h_stride, size}; }
 };
 
+// Stands in loops over tiles of single numbers, which gcc 12 would else turn into vectors that read a row beyond the
+// last one. Tiles of vectors are what they are.
+inline void keep_scalar() { asm volatile(""); }
+
 constexpr int kTile = kWideLanes >= 8 ? 4 : 2;  // letters or units whose sums stay in registers
 
 // Calls run(count, place) for as many units at once as possible, from `Most` on by halves.
@@ -147,6 +151,7 @@ template <class Unit, int J, int U, class N>
 inline void add_tile(Products<N> p, int64_t j, int64_t q, double* target) {
   Unit sum[J][U] = {};
   for (int64_t k = 0; k < p.steps; ++k) {
+    keep_scalar();
     Unit factor[U];
     for (int v = 0; v < U; ++v) factor[v] = Unit::read(p.h + k * p.h_stride + q + v * Unit::size);
     for (int u = 0; u < J; ++u) {
@@ -179,6 +184,7 @@ inline void add_rows(Products<double> p, int64_t j, Span span, double weight, co
   Unit letter[J];
   for (int u = 0; u < J; ++u) letter[u] = Unit::letter(p.x, j + u);
   for (int64_t q = span.begin; q < span.end; q += Unit::size) {
+    keep_scalar();
     const Unit factor = Unit::read(p.h + q);
     for (int u = 0; u < J; ++u) {
       const int64_t place = (j + u) * p.size + q;
@@ -204,6 +210,7 @@ template <class Unit, int U, int K, class N>
 inline void contract_tile(Products<N> p, int64_t q, const N* g, double* dh) {
   Unit sum[U][K] = {};
   for (int64_t j = 0; j < p.dim; ++j) {
+    keep_scalar();
     Unit piece[U];
     for (int u = 0; u < U; ++u) piece[u] = Unit::read(g + j * p.size + q + u * Unit::size);
     for (int v = 0; v < K; ++v) {
@@ -220,6 +227,7 @@ template <class Unit, int J, int K, class N>
 inline void contract_letters(Products<N> p, int64_t j, Span span, const N* g, double* dx) {
   Unit sum[J][K] = {};
   for (int64_t q = span.begin; q < span.end; q += Unit::size) {
+    keep_scalar();
     Unit piece[J];
     for (int u = 0; u < J; ++u) piece[u] = Unit::read(g + (j + u) * p.size + q);
     for (int v = 0; v < K; ++v) {

@@ -11,10 +11,10 @@
 #endif
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
-#define SEQ2TENS_ADDRESS_SANITIZER
+#define SEQ2TENS_FRESH_MEMORY
 #endif
 #elif defined(__SANITIZE_ADDRESS__)
-#define SEQ2TENS_ADDRESS_SANITIZER
+#define SEQ2TENS_FRESH_MEMORY
 #endif
 
 #include "simd.h"
@@ -29,8 +29,9 @@ namespace SEQ2TENS_ISA {
 // The amount of work from which a task is worth a thread. Checks make it small, so that tiny calls have many tasks.
 constexpr int64_t worth_a_task(int64_t amount) { return 1 + (amount - 1) / SEQ2TENS_TASK_DIVISOR; }
 
-// Memory that is taken again looks like memory in use to the address sanitizer, which is to see every end of it.
-#ifdef SEQ2TENS_ADDRESS_SANITIZER
+// Memory that is taken again looks like memory in use to the address sanitizer and to valgrind, which are to see every
+// end of it.
+#ifdef SEQ2TENS_FRESH_MEMORY
 constexpr bool kRecycle = false;
 #else
 constexpr bool kRecycle = true;
