@@ -50,7 +50,7 @@ struct Work {
 
   double* top() const { return state + lower; }
   int64_t steps(int64_t block) const { return std::min(call.block, map.length - block * call.block); }
-  double* kept(int64_t group, int64_t block) const { return call.kept + (group * map.blocks + block) * lower; }
+  double* checkpoints(int64_t group, int64_t block) const { return call.checkpoints + (group * map.blocks + block) * lower; }
 
   // Room for numbers as N, if that is not double.
   N* room_as_needed(int64_t count) { return frame.take<N>(std::is_same<N, double>::value ? 0 : count); }
@@ -131,7 +131,7 @@ struct Forward : Work<T, Side> {
     std::fill(state, state + Base::columns, 1.0);
     std::fill(state + Base::columns, state + map.levels.size() * Base::columns, 0.0);
     for (int64_t block = 0; block < map.blocks; ++block) {
-      if (call.kept) std::copy(state, state + Base::lower, Base::kept(group, block));
+      if (call.checkpoints) std::copy(state, state + Base::lower, Base::checkpoints(group, block));
       Base::read_steps(group, block);
       for (int64_t i = 0; i < Base::steps(block); i += Base::together) {
         advance(i, std::min(Base::together, Base::steps(block) - i));
@@ -210,8 +210,8 @@ struct Backward : Work<T, Side> {
   }
   // The states before every step of a block, and what the top level added there.
   void rerun(int64_t group, int64_t block) {
-    const double* kept = Base::kept(group, block);
-    std::copy(kept, kept + lower, path);
+    const double* checkpoints = Base::checkpoints(group, block);
+    std::copy(checkpoints, checkpoints + lower, path);
     for (int64_t i = 0; i < Base::steps(block); ++i) {
       double *before = path + i * lower, *after = before + lower;
       const double* x = rows + i * step_size;

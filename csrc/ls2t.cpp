@@ -261,7 +261,7 @@ void forward_task(const Recursion<T>& r, int64_t index) {
       for (int64_t k = 0; k < number; ++k) {
         const int64_t sequence = b + k, here = row + k * call.length;
         if (i == 0) task.read_states(task.states, at<const T>(call.state, sequence * state_size), false);
-        if (call.kept) task.write_states(task.states, call.kept + (sequence * r.blocks() + i) * state_size);
+        if (call.checkpoints) task.write_states(task.states, call.checkpoints + (sequence * r.blocks() + i) * state_size);
         const Steps steps = task.steps(here, range.size());
         Scan<T> scan = scan_of<T>(task, steps, steps.rows(), factors);
         scan.out = at<T>(call.out, here * row_size + task.first);
@@ -395,7 +395,7 @@ void backward_task(BackwardTask<T>& task) {
         const int64_t sequence = b + k, here = row + k * call.length;
         if (i == r.blocks() - 1)
           task.read_states(task.adjoints, at<const T>(given.final, sequence * state_size), true);
-        task.read_states(task.states, call.kept + (sequence * r.blocks() + i) * state_size, false);
+        task.read_states(task.states, call.checkpoints + (sequence * r.blocks() + i) * state_size, false);
         const Steps steps = task.steps(here, range.size());
         const Scan<T> scan = scan_of<T>(task, steps, steps.rows(), factors);
         task.retrace_block(scan, at<const T>(given.out, here * row_size + task.first), dfactors);

@@ -49,7 +49,7 @@ typedef struct seq2tens_ls2t {
   int64_t batch, length, features, width;
   int64_t reverse;    /* whether time runs backwards */
   int64_t lift_order;
-  int64_t block;      /* steps per matrix product, and between two kept states */
+  int64_t block;      /* steps per matrix product, and between two checkpoints */
   const seq2tens_words* words;
   const void* x;              /* [batch, length, features] */
   const void* weight;         /* [components, features, width] */
@@ -60,12 +60,12 @@ typedef struct seq2tens_ls2t {
   const void* state;          /* [batch, states, width] before the first step; NULL: zeros */
   void* out;                  /* [batch, length, levels, width] levels along time, or NULL */
   void* final;                /* [batch, states, width] states after the last step, or NULL */
-  double* kept;               /* [batch, blocks, states, width] states before each block, or NULL */
+  double* checkpoints;        /* [batch, blocks, states, width] states before each block, or NULL */
 } seq2tens_ls2t;
 
 /* Its adjoint. Derivatives that may be NULL are not wanted then; all others are overwritten. */
 typedef struct seq2tens_ls2t_gradients {
-  const seq2tens_ls2t* call;   /* as in the forward pass, with what that kept */
+  const seq2tens_ls2t* call;   /* as in the forward pass, with its checkpoints */
   const void* out;             /* [batch, length, levels, width] or NULL */
   const void* final;           /* [batch, states, width] or NULL */
   void* x;                     /* [batch, length, features] */
@@ -214,17 +214,17 @@ typedef struct seq2tens_full_map {
   int64_t increments;         /* whether steps are the differences of neighbouring points */
   int64_t sequences;          /* whether to write the result after every step */
   int64_t lanes;              /* sequences that advance side by side: 1, or 8 unless `sequences` */
-  int64_t block;              /* steps between two kept states */
+  int64_t block;              /* steps between two checkpoints */
   const void* x;              /* [batch, points, dim] */
   const double* coefficients; /* [lift_order] */
   void* out;                  /* [batch, coordinates], or [batch, steps, coordinates] with `sequences` */
-  double* kept;               /* [groups of lanes, blocks, coordinates below the top level, lanes] states before each
+  double* checkpoints;        /* [groups of lanes, blocks, coordinates below the top level, lanes] states before each
                                  block, for the backward pass, or NULL */
 } seq2tens_full_map;
 
 /* Its adjoint. Derivatives are overwritten; those by the coefficients are not wanted if NULL. */
 typedef struct seq2tens_full_map_gradients {
-  const seq2tens_full_map* call; /* as in the forward pass, with what that kept; `out` is not read */
+  const seq2tens_full_map* call; /* as in the forward pass, with its checkpoints; `out` is not read */
   const void* out;               /* as the result */
   void* x;                       /* [batch, points, dim] */
   double* coefficients;          /* [lift_order] */

@@ -22,9 +22,9 @@ class FullMap : public Problem {
     x_ = Input::normal(random, batch_ * points_ * dim_, is_double, 0.5);
     coefficients_ = Input::normal(random, random.small(1, 13), true);
     wants_coefficients_ = random.chance(0.5);
-    wants_kept_ = random.chance(0.6);
+    wants_checkpoints_ = random.chance(0.6);
     const int64_t rows = sequences_ ? batch_ * steps() : batch_;
-    if (wants_kept_) dout_ = Input::normal(random, rows * coordinates(order_), is_double);
+    if (wants_checkpoints_) dout_ = Input::normal(random, rows * coordinates(order_), is_double);
   }
 
   std::string describe() const override {
@@ -63,7 +63,7 @@ class FullMap : public Problem {
   int64_t blocks() const { return (steps() + block_ - 1) / block_; }
 
   int64_t batch_, points_, dim_, order_, lanes_, block_;
-  bool increments_, sequences_, wants_coefficients_, wants_kept_;
+  bool increments_, sequences_, wants_coefficients_, wants_checkpoints_;
   Input x_, coefficients_, dout_;
 };
 
@@ -117,11 +117,11 @@ Definition FullMap::define() {
 Outcome FullMap::run() {
   Outcome results;
   results["out"] = room((sequences_ ? batch_ * steps() : batch_) * coordinates(order_));
-  const auto kept = room(groups() * blocks() * coordinates(order_ - 1) * lanes_, true);
+  const auto checkpoints = room(groups() * blocks() * coordinates(order_ - 1) * lanes_, true);
   const seq2tens_full_map call = {is_double, threads, batch_, points_, dim_, order_, coefficients_.count(),
                                   increments_, sequences_, lanes_, block_, x_.data(),
                                   coefficients_.doubles(), results["out"]->data(),
-                                  wants_kept_ ? static_cast<double*>(kept->data()) : nullptr};
+                                  wants_checkpoints_ ? static_cast<double*>(checkpoints->data()) : nullptr};
   require(seq2tens_full_map_forward(&call));
   if (!dout_) return results;
   seq2tens_full_map_gradients gradients = {&call, dout_.data(), nullptr, nullptr};

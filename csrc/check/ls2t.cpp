@@ -18,7 +18,7 @@ class Ls2t : public Problem {
     wants_out_ = random.chance(0.7);
     wants_final_ = !wants_out_ || random.chance(0.5);
     wants_gradients_ = random.chance(0.6);
-    wants_kept_ = wants_gradients_ || random.chance(0.3);
+    wants_checkpoints_ = wants_gradients_ || random.chance(0.3);
     if (!wants_gradients_) return;
     if (wants_out_) dout_ = Input::normal(random, rows * forest_.levels() * width_, is_double);
     if (random.chance(0.5)) dfinal_ = Input::normal(random, batch_ * forest_.states() * width_, is_double);
@@ -30,7 +30,7 @@ class Ls2t : public Problem {
         "components", forest_.components)("longest", forest_.longest())("words", words_.data()->count)(
         "shared", words_.data()->shared)("reverse", reverse_)("block", block_)(
         "lift_order", coefficients_.count())("bias", bool(bias_))("powers", bool(powers_))("mask", bool(mask_))(
-        "state", bool(state_))("out", wants_out_)("final", wants_final_)("kept", wants_kept_)(
+        "state", bool(state_))("out", wants_out_)("final", wants_final_)("checkpoints", wants_checkpoints_)(
         "gradients", wants_gradients_)("dout", bool(dout_))("dfinal", bool(dfinal_))
         .text();
   }
@@ -97,7 +97,7 @@ class Ls2t : public Problem {
   Words words_;
   int64_t batch_, length_, features_, width_, block_;
   bool reverse_;
-  bool wants_out_, wants_final_, wants_gradients_, wants_kept_;
+  bool wants_out_, wants_final_, wants_gradients_, wants_checkpoints_;
   Input x_, weight_, bias_, coefficients_, powers_, state_, dout_, dfinal_;
   Mask mask_;
 };
@@ -107,7 +107,8 @@ Definition Ls2t::define() {
   const auto x = x_.leaves(), weight = weight_.leaves(), bias = bias_.leaves(), coefficients = coefficients_.leaves();
   const auto powers = powers_.leaves(), given = state_.leaves();
   const int64_t n = features_, d = width_, states = forest_.states(), levels = forest_.levels();
-  std::vector<Number> out(batch_ * length_ * levels * d), final(batch_ * states * d), kept(batch_ * blocks() * states * d);
+  std::vector<Number> out(batch_ * length_ * levels * d), final(batch_ * states * d);
+  std::vector<Number> checkpoints(batch_ * blocks() * states * d);
   for (int64_t b = 0; b < batch_; ++b)
     for (int64_t k = 0; k < d; ++k) {
       std::vector<Number> state(states), letter(forest_.components), decay;
@@ -117,7 +118,7 @@ Definition Ls2t::define() {
       for (int64_t time = 0; time < length_; ++time) {
         const int64_t i = b * length_ + (reverse_ ? length_ - 1 - time : time);
         for (int64_t s = 0; s < states && time % block_ == 0; ++s)
-          kept[((b * blocks() + time / block_) * states + s) * d + k] = state[s];
+          checkpoints[((b * blocks() + time / block_) * states + s) * d + k] = state[s];
         for (int64_t c = 0; c < forest_.components && mask_[i]; ++c) {
           Sum sum;
           for (int64_t f = 0; f < n; ++f) {
@@ -134,7 +135,7 @@ Definition Ls2t::define() {
   Definition results;
   if (wants_out_) results["out"] = out;
   if (wants_final_) results["final"] = final;
-  if (wants_kept_) results["kept"] = kept;
+  if (wants_checkpoints_) results["checkpoints"] = checkpoints;
   if (!wants_gradients_) return results;
   seed(out, dout_);
   seed(final, dfinal_);
@@ -157,7 +158,7 @@ Outcome Ls2t::run() {
   };
   if (wants_out_) call.out = result("out", rows * forest_.levels() * width_, false);
   if (wants_final_) call.final = result("final", states, false);
-  if (wants_kept_) call.kept = static_cast<double*>(result("kept", states * blocks(), true));
+  if (wants_checkpoints_) call.checkpoints = static_cast<double*>(result("checkpoints", states * blocks(), true));
   require(seq2tens_ls2t_forward(&call));
   if (!wants_gradients_) return results;
   seq2tens_ls2t_gradients gradients = {};

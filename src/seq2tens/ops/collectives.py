@@ -33,9 +33,9 @@ def total(x: Shaped[Tensor, "*shape"], group: ProcessGroup | None = None) -> Sha
 
 def gather_objects(value: T, group: ProcessGroup | None = None) -> list[T]:
     """The values of all ranks, of whatever kind."""
-    found: list[Any] = [None] * dist.get_world_size(group)
-    dist.all_gather_object(found, value, group=group)
-    return found
+    values: list[Any] = [None] * dist.get_world_size(group)
+    dist.all_gather_object(values, value, group=group)
+    return values
 
 
 def exchange(
@@ -64,8 +64,8 @@ class _Exchange(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, None, None]:
-        found = None
+        derivative = None
         if ctx.folded.requires_grad:  # not where a rank takes nothing from the others, as the first may
-            (found,) = torch.autograd.grad(ctx.folded, ctx.stacked, gradient, retain_graph=True)
-        parts = torch.zeros_like(ctx.stacked) if found is None else found
+            (derivative,) = torch.autograd.grad(ctx.folded, ctx.stacked, gradient, retain_graph=True)
+        parts = torch.zeros_like(ctx.stacked) if derivative is None else derivative
         return total(parts, ctx.group)[dist.get_rank(ctx.group)], None, None

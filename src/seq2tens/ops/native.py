@@ -109,9 +109,8 @@ _INSTALL = "install the package again, with a C++ compiler at hand (pip install 
 
 
 def _find() -> Path | str:
-    given = os.environ.get("SEQ2TENS_LIBRARY")
-    if given:
-        return Path(given)
+    if "SEQ2TENS_LIBRARY" in os.environ:
+        return Path(os.environ["SEQ2TENS_LIBRARY"])
     name = _NAMES.get(sys.platform, "libseq2tens.so")
     path = Path(__file__).with_name(name)
     return path if path.is_file() else f"the installation has no compiled kernels ({name}): {_INSTALL}"

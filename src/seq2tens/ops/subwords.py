@@ -32,9 +32,9 @@ class Subwords(NamedTuple):
 @lru_cache(maxsize=256)
 def make_subwords(chains: Chains) -> Subwords:
     """A word's value on two chunks is a sum over its cuts, of products of values of its parts."""
-    given = _words(chains)
-    inner = [word[i:j] for word in given for i in range(1, len(word)) for j in range(i + 1, len(word) + 1)]
-    number = _number([*given, *inner])
+    words = _words(chains)
+    inner = [word[i:j] for word in words for i in range(1, len(word)) for j in range(i + 1, len(word) + 1)]
+    number = _number([*words, *inner])
     cuts = [(word, cut) for word in number for cut in range(1, len(word))]
     splits = tuple((number[word], number[word[:cut]], number[word[cut:]]) for word, cut in cuts)
     return Subwords(tuple(number), _chains_of(number, list(number)), splits)
@@ -43,8 +43,8 @@ def make_subwords(chains: Chains) -> Subwords:
 @lru_cache(maxsize=256)
 def mirrored(chains: Chains) -> Chains:
     """For a scan from the end: every word backwards, an output for each given state."""
-    given = [word[::-1] for word in _words(chains)]
-    return _chains_of(_number([word[:k] for word in given for k in range(1, len(word) + 1)]), given)
+    words = [word[::-1] for word in _words(chains)]
+    return _chains_of(_number([word[:k] for word in words for k in range(1, len(word) + 1)]), words)
 
 
 def join(left: Tensor, right: Tensor, fading: Tensor | None, chains: Chains) -> Tensor:
@@ -69,7 +69,7 @@ class SubwordArrays(native.Struct):
 
     name = "seq2tens_subwords"
     _fields_ = (*native.fields("words states levels"), *native.arrays(_ARRAYS))
-    kept: list[array[int]]  # the arrays, which the struct knows by address alone
+    checkpoints: list[array[int]]  # the arrays, which the struct knows by address alone
 
 
 @lru_cache(maxsize=256)
@@ -90,10 +90,10 @@ def subword_arrays(chains: Chains) -> SubwordArrays:
         "cut_left": [number[left] for left, _ in cuts],
         "cut_right": [number[right] for _, right in cuts],
     }
-    kept = [array("q", lists[name]) for name in _ARRAYS.split()]
-    addresses = (numbers.buffer_info()[0] for numbers in kept)
+    checkpoints = [array("q", lists[name]) for name in _ARRAYS.split()]
+    addresses = (numbers.buffer_info()[0] for numbers in checkpoints)
     struct = SubwordArrays(len(words) - 1, len(chains.component), len(chains.output), *addresses)
-    struct.kept = kept
+    struct.checkpoints = checkpoints
     return struct
 
 

@@ -162,8 +162,8 @@ def test_the_operations_obey_torch(shape):
     x, c = problem(batch, 5, dim, order)
     for sequences in (False, True):
         torch.library.opcheck(torch.ops.seq2tens.full_map.default, (x, c, order, sequences, True, True))
-        y, kept = torch.ops.seq2tens.full_map(x, c, order, sequences, False, True)
-        arguments = (torch.ones_like(y), kept, x, c, order, sequences, False, True)
+        y, checkpoints = torch.ops.seq2tens.full_map(x, c, order, sequences, False, True)
+        arguments = (torch.ones_like(y), checkpoints, x, c, order, sequences, False, True)
         torch.library.opcheck(
             torch.ops.seq2tens.full_map_backward.default, tuple(
                 a.detach() if isinstance(a, torch.Tensor) else a for a in arguments

@@ -14,7 +14,7 @@ from seq2tens.ops.dispatch import is_observed, may_be_differentiated
 from seq2tens.ops.full_map import reference
 
 _LANES = 8  # sequences that advance side by side
-_BLOCK = 32  # steps between two kept states
+_BLOCK = 32  # steps between two checkpoints
 _LARGE = 4096  # numbers in the top level from which on sequences go one at a time
 
 
@@ -24,7 +24,7 @@ class Forward(native.Struct):
     name = "seq2tens_full_map"
     _fields_ = native.fields(
         "is_double threads batch points dim order lift_order increments sequences lanes block"
-    ) + native.arrays("x coefficients out kept")
+    ) + native.arrays("x coefficients out checkpoints")
 
 
 class Backward(native.Struct):
@@ -39,7 +39,7 @@ class Plan(NamedTuple):
 
     lanes: int  # sequences that advance side by side
     out: tuple[int, ...]  # shape of the result
-    kept: tuple[int, ...]  # and of the states before every block of steps
+    checkpoints: tuple[int, ...]  # and of the states before every block of steps
 
 
 def _plan(shape: tuple[int, ...], order: int, sequences: bool, increments: bool) -> Plan:
@@ -47,9 +47,9 @@ def _plan(shape: tuple[int, ...], order: int, sequences: bool, increments: bool)
     length, top = points - increments, dim**order
     lower = sum(dim**m for m in range(order))
     lanes = _LANES if batch >= _LANES // 2 and top < _LARGE and not sequences else 1
-    kept = (-(-batch // lanes), -(-length // _BLOCK), lower * lanes)
+    checkpoints = (-(-batch // lanes), -(-length // _BLOCK), lower * lanes)
     out = (batch, length, lower + top) if sequences else (batch, lower + top)
-    return Plan(lanes, out, kept)
+    return Plan(lanes, out, checkpoints)
 
 
 _make_plan = lru_cache(maxsize=256)(_plan)
@@ -73,8 +73,8 @@ class _Unobserved(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, coefficients: Tensor, options: tuple[int, bool, bool]) -> Tensor:
-        out, kept = _compute(x, coefficients, *options, True)
-        ctx.save_for_backward(kept, x, coefficients)
+        out, checkpoints = _compute(x, coefficients, *options, True)
+        ctx.save_for_backward(checkpoints, x, coefficients)
         ctx.options = options
         return out
 
@@ -107,12 +107,12 @@ def _compute(
     plan = _make_plan(tuple(x.shape), order, sequences, increments)
     call = _Call(x, coefficients, plan, (order, sequences, increments))
     out = torch.empty(plan.out, dtype=x.dtype)
-    kept = torch.empty(plan.kept if keep else 0, dtype=torch.float64)
+    checkpoints = torch.empty(plan.checkpoints if keep else 0, dtype=torch.float64)
     call.struct.out = out.data_ptr()
     if keep:
-        call.struct.kept = kept.data_ptr()
+        call.struct.checkpoints = checkpoints.data_ptr()
     native.run("full_map_forward", call.struct)
-    return out, kept
+    return out, checkpoints
 
 
 _register = torch.library.custom_op(
@@ -130,12 +130,12 @@ def _(
     x: Tensor, coefficients: Tensor, order: int, sequences: bool, increments: bool, keep: bool
 ) -> tuple[Tensor, Tensor]:
     plan = _plan(x.shape, order, sequences, increments)
-    return x.new_empty(plan.out), x.new_empty(plan.kept if keep else 0, dtype=torch.float64)
+    return x.new_empty(plan.out), x.new_empty(plan.checkpoints if keep else 0, dtype=torch.float64)
 
 
 def _compute_backward(
     dout: Tensor,
-    kept: Tensor,
+    checkpoints: Tensor,
     x: Tensor,
     coefficients: Tensor,
     order: int,
@@ -146,10 +146,10 @@ def _compute_backward(
     """Derivatives by x and by the coefficients; the latter are 0 unless `learn`."""
     plan = _make_plan(tuple(x.shape), order, sequences, increments)
     call = _Call(x, coefficients, plan, (order, sequences, increments))
-    dout, kept = dout.contiguous(), kept.contiguous()
+    dout, checkpoints = dout.contiguous(), checkpoints.contiguous()
     dx = torch.empty_like(x, memory_format=torch.contiguous_format)
     dcoefficients = torch.zeros(len(coefficients), dtype=torch.float64)
-    call.struct.kept = kept.data_ptr()
+    call.struct.checkpoints = checkpoints.data_ptr()
     struct = Backward(ctypes.pointer(call.struct), dout.data_ptr(), dx.data_ptr())
     if learn:
         struct.coefficients = dcoefficients.data_ptr()
@@ -161,14 +161,16 @@ _register_backward = torch.library.custom_op(
     "seq2tens::full_map_backward",
     mutates_args=(),
     device_types="cpu",
-    schema="(Tensor dout, Tensor kept, Tensor x, Tensor coefficients, int order, bool sequences, "
+    schema="(Tensor dout, Tensor checkpoints, Tensor x, Tensor coefficients, int order, bool sequences, "
     "bool increments, bool learn) -> (Tensor, Tensor)",
 )
 _backward = _register_backward(_compute_backward)
 
 
 @_backward.register_fake
-def _(dout: Tensor, kept: Tensor, x: Tensor, coefficients: Tensor, *options: Any) -> tuple[Tensor, Tensor]:
+def _(
+    dout: Tensor, checkpoints: Tensor, x: Tensor, coefficients: Tensor, *options: Any
+) -> tuple[Tensor, Tensor]:
     return torch.empty_like(x, memory_format=torch.contiguous_format), torch.empty_like(coefficients)
 
 
@@ -195,10 +197,10 @@ def _setup_second_context(ctx: Any, inputs: tuple, output: tuple) -> None:
 def _differentiate_twice(ctx: Any, ddx: Tensor, ddc: Tensor) -> tuple:
     """Second derivatives are rare: let autograd take them, through the reference."""
     with torch.enable_grad():
-        given = dout, x, c = [t.detach().requires_grad_() for t in ctx.saved_tensors]
+        leaves = dout, x, c = [t.detach().requires_grad_() for t in ctx.saved_tensors]
         value = reference.full_map(x, c, *ctx.options)
         first = torch.autograd.grad(value, (x, c), dout, create_graph=True)
-        dout2, x2, c2 = torch.autograd.grad(first, given, (ddx, ddc), allow_unused=True)
+        dout2, x2, c2 = torch.autograd.grad(first, leaves, (ddx, ddc), allow_unused=True)
     return dout2, None, x2, c2, None, None, None, None
 
 

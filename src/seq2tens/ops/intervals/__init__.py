@@ -43,11 +43,11 @@ class Tables:
         within = (start // BLOCK >= (stop - 1) // BLOCK).nonzero()[:, 0]
         if len(within) == 0:
             return self._across(start, stop, owner)
-        found = self._within(start[within], stop[within], owner[within])
+        levels = self._within(start[within], stop[within], owner[within])
         if len(within) == len(start):
-            return found
+            return levels
         # those few that lie within a block are looked up like the others, and put right afterwards
-        return self._across(start, stop, owner).index_copy_(0, within, found)
+        return self._across(start, stop, owner).index_copy_(0, within, levels)
 
     def _within(self, start: Numbers, stop: Numbers, owner: Numbers) -> Tensor:
         """Intervals of at most a block, from their steps."""

@@ -1,8 +1,8 @@
 """What every fused backend shares as an operation of torch: its arguments, and how it is differentiated.
 
 A backend is a pair of custom operations. The forward one takes a `Recursion` and returns the levels along
-time, the final state, and states kept for the backward one, which returns the first derivatives. Second
-derivatives are rare, so autograd takes them through the reference.
+time, the final state, and checkpoints: states from which the backward one, which returns the first
+derivatives, starts again. Second derivatives are rare, so autograd takes them through the reference.
 
 The dispatcher and its autograd for custom operations cost as much as a small layer, so where nobody watches
 the same functions run without it.
@@ -28,7 +28,7 @@ _INPUTS = (
 )
 _FORWARD_SCHEMA = f"({_INPUTS}) -> (Tensor, Tensor, Tensor)"
 _BACKWARD_SCHEMA = (
-    f"(Tensor dout, Tensor dfinal, Tensor kept, {_INPUTS}) "
+    f"(Tensor dout, Tensor dfinal, Tensor checkpoints, {_INPUTS}) "
     "-> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)"
 )
 
@@ -36,8 +36,8 @@ _BACKWARD_SCHEMA = (
 class Backend(NamedTuple):
     """What a backend computes, and memory for it.
 
-    `forward(recursion)` gives levels along time, final state, and states kept for
-    `backward(dout, dfinal, kept, recursion)`, which gives the derivatives by `recursion.differentiable`.
+    `forward(recursion)` gives levels along time, final state, and checkpoints for
+    `backward(dout, dfinal, checkpoints, recursion)`, which gives derivatives by `recursion.differentiable`.
     """
 
     forward: Callable[[Recursion], tuple[Tensor, Tensor, Tensor]]
@@ -62,8 +62,8 @@ def register(name: str, backend: Backend, device_types: str | None = None) -> Pa
         return backend.forward(Recursion.of(arguments))
 
     @custom_op(f"{name}_backward", schema=_BACKWARD_SCHEMA)
-    def backward(dout: Tensor, dfinal: Tensor, kept: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
-        return backend.backward(dout, dfinal, kept, Recursion.of(arguments))
+    def backward(dout: Tensor, dfinal: Tensor, checkpoints: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
+        return backend.backward(dout, dfinal, checkpoints, Recursion.of(arguments))
 
     forward.register_fake(lambda *arguments: backend.empty_results(Recursion.of(arguments)))
     backward.register_fake(lambda *arguments: Recursion.of(arguments[3:]).empty_gradients())
@@ -97,8 +97,8 @@ def _register_derivatives(pair: Pair) -> None:
         ctx.mark_non_differentiable(output[2])
 
     def differentiate(ctx: Any, dout: Tensor, dfinal: Tensor, dkept: Tensor) -> tuple:
-        *tensors, kept = ctx.saved_tensors
-        gradients = pair.backward(dout, dfinal, kept, *tensors, *ctx.rest)
+        *tensors, checkpoints = ctx.saved_tensors
+        gradients = pair.backward(dout, dfinal, checkpoints, *tensors, *ctx.rest)
         return *_as_inputs(gradients, tensors), *[None] * len(ctx.rest)
 
     pair.forward.register_autograd(differentiate, setup_context=setup)
@@ -110,20 +110,20 @@ class _Unobserved(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, pair: Pair, rest: tuple, *tensors: Tensor | None) -> tuple[Tensor, Tensor]:
-        output, final, kept = pair.backend.forward(Recursion(*tensors, *rest))  # type: ignore[arg-type]
-        ctx.save_for_backward(*tensors, kept)
+        output, final, checkpoints = pair.backend.forward(Recursion(*tensors, *rest))  # type: ignore[arg-type]
+        ctx.save_for_backward(*tensors, checkpoints)
         ctx.pair, ctx.rest = pair, rest
         return output, final
 
     @staticmethod
     def backward(ctx: Any, dout: Tensor, dfinal: Tensor) -> tuple:
-        *tensors, kept = ctx.saved_tensors
+        *tensors, checkpoints = ctx.saved_tensors
         recursion = Recursion(*tensors, *ctx.rest)
         # with a graph of its own the backward pass is to be differentiated again
         if torch.is_grad_enabled() or is_observed(dout):
-            gradients = ctx.pair.backward(dout, dfinal, kept, *recursion.arguments)
+            gradients = ctx.pair.backward(dout, dfinal, checkpoints, *recursion.arguments)
         else:
-            gradients = ctx.pair.backend.backward(dout, dfinal, kept, recursion)
+            gradients = ctx.pair.backend.backward(dout, dfinal, checkpoints, recursion)
         return None, None, *_as_inputs(gradients, tensors)
 
 

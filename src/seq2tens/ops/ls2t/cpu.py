@@ -34,7 +34,7 @@ class Forward(native.Struct):
     _fields_ = (
         *native.fields("is_double threads batch length features width reverse lift_order block"),
         ("words", ctypes.POINTER(Words)),
-        *native.arrays("x weight bias coefficients powers mask state out final kept"),
+        *native.arrays("x weight bias coefficients powers mask state out final checkpoints"),
     )
 
 
@@ -123,21 +123,21 @@ def _empty_results(recursion: Recursion) -> tuple[Tensor, Tensor, Tensor]:
 
 def _forward(recursion: Recursion) -> tuple[Tensor, Tensor, Tensor]:
     """Levels along time, final state, and the state before every block of steps."""
-    out, final, kept = results = _empty_results(recursion)
+    out, final, checkpoints = results = _empty_results(recursion)
     struct = _describe(recursion)
     struct.final = final.data_ptr()
     if recursion.return_sequences:
         struct.out = out.data_ptr()
     if recursion.keep:
-        struct.kept = kept.data_ptr()
+        struct.checkpoints = checkpoints.data_ptr()
     native.run("ls2t_forward", struct)
     return results
 
 
-def _backward(dout: Tensor, dfinal: Tensor, kept: Tensor, recursion: Recursion) -> tuple[Tensor, ...]:
+def _backward(dout: Tensor, dfinal: Tensor, checkpoints: Tensor, recursion: Recursion) -> tuple[Tensor, ...]:
     """Derivatives by x, weight, bias, coefficients, powers and state, of size 0 where these are missing."""
     struct = _describe(recursion)
-    struct.kept = kept.data_ptr()
+    struct.checkpoints = checkpoints.data_ptr()
     dout, dfinal = dout.contiguous(), dfinal.contiguous()
     gradients = recursion.empty_gradients()
     sums = [None if t is None else g for t, g in zip(recursion.differentiable, gradients, strict=True)]

@@ -52,7 +52,7 @@ class Recursion(NamedTuple):
         return self.x, self.weight, self.bias, self.coefficients, self.powers, self.state
 
     def empty_results(self, blocks: int, kept_dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
-        """Memory for the levels, the final state, and a kept state for each of the blocks of steps."""
+        """Memory for the levels, the final state, and a checkpoint for each of the blocks of steps."""
         (batch, length, _), width = self.x.shape, self.weight.shape[2]
         states = len(self.chains.component)
         return (

@@ -60,13 +60,13 @@ def ls2t(recursion: Recursion) -> tuple[Tensor, Tensor]:
 
 def _forward(inputs: Recursion) -> tuple[Tensor, Tensor, Tensor]:
     """Output along time, final state, and the state before every chunk."""
-    results = out, state, kept = _empty_results(inputs)
+    results = out, state, checkpoints = _empty_results(inputs)
     state.zero_() if inputs.state is None else state.copy_(inputs.state)
     work, levels = _Work(inputs), out if inputs.return_sequences else None
     with full_precision(inputs.x):
         for index, steps in enumerate(_chunks(inputs)):
             if inputs.keep:
-                kept[:, index] = state
+                checkpoints[:, index] = state
             work.scan(work.chunk(steps), state, levels, path=None)
     return results
 
@@ -75,7 +75,7 @@ def _empty_results(inputs: Recursion) -> tuple[Tensor, Tensor, Tensor]:
     return inputs.empty_results(-(-inputs.x.shape[1] // CHUNK), inputs.x.dtype)
 
 
-def _backward(dout: Tensor, dfinal: Tensor, kept: Tensor, inputs: Recursion) -> tuple[Tensor, ...]:
+def _backward(dout: Tensor, dfinal: Tensor, checkpoints: Tensor, inputs: Recursion) -> tuple[Tensor, ...]:
     """Derivatives by x, weight, bias, coefficients (0 unless asked for), powers and state."""
     results = dx, dweight, *_ = inputs.empty_gradients()
     adjoint = dfinal.clone(memory_format=torch.contiguous_format)
@@ -87,15 +87,15 @@ def _backward(dout: Tensor, dfinal: Tensor, kept: Tensor, inputs: Recursion) -> 
         for index, steps in reversed(list(enumerate(_chunks(inputs)))):
             chunk = work.chunk(steps)
             path = inputs.x.new_empty(*chunk.rows.shape[:2], *adjoint.shape[1:])
-            work.scan(chunk, kept[:, index].clone(memory_format=torch.contiguous_format), None, path)
+            work.scan(chunk, checkpoints[:, index].clone(memory_format=torch.contiguous_format), None, path)
             da = work.retrace(chunk, adjoint, flow, path, sums)
             dx[:, steps] = torch.matmul(da, work.weight.T)
             dw += torch.matmul(chunk.rows.flatten(0, 1).T, da.flatten(0, 1))
             db += da.sum((0, 1))
     dweight.copy_(dw.view(dweight.shape[1], dweight.shape[0], -1).transpose(0, 1))
-    found = (db.view(-1, dweight.shape[2]), dc.sum((0, 2)), dp.sum(0), adjoint)
-    for given, target, value in zip(inputs.differentiable[2:], results[2:], found, strict=True):
-        if given is not None:
+    values = (db.view(-1, dweight.shape[2]), dc.sum((0, 2)), dp.sum(0), adjoint)
+    for tensor, target, value in zip(inputs.differentiable[2:], results[2:], values, strict=True):
+        if tensor is not None:
             target.copy_(value)
     return results
 
@@ -128,8 +128,8 @@ class _Work:
     def __init__(self, inputs: Recursion) -> None:
         self.inputs = inputs
         self.weight = inputs.weight.transpose(0, 1).flatten(1).contiguous()  # (features, components · width)
-        given = inputs.x.new_ones(1) if inputs.coefficients is None else inputs.coefficients
-        self.coefficients = given.to(inputs.x.dtype).contiguous()
+        coefficients = inputs.x.new_ones(1) if inputs.coefficients is None else inputs.coefficients
+        self.coefficients = coefficients.to(inputs.x.dtype).contiguous()
         self.powers = None if inputs.powers is None else inputs.powers.to(inputs.x.dtype).contiguous()
         chains = inputs.chains
         self.constants = {

@@ -8,7 +8,7 @@ from torch import Tensor
 from seq2tens.ops import accumulation_dtype, dispatch
 from seq2tens.ops.pooling import cpu, reference
 
-Path = Float[Tensor, "batch time width"]
+Levels = Float[Tensor, "batch time width"]
 Lengths = Int[Tensor, " batch"]
 Pooled = Float[Tensor, "batch width"]
 
@@ -20,7 +20,7 @@ for _operation in ("pool_path", "pool_contest"):
     dispatch.register(_operation, "reference", getattr(reference, _operation), dispatch.always_supported)
 
 
-def pool_path(path: Path, lengths: Lengths, threshold: Float[Tensor, " width"]) -> tuple[Pooled, Pooled]:
+def pool_path(path: Levels, lengths: Lengths, threshold: Float[Tensor, " width"]) -> tuple[Pooled, Pooled]:
     """Share of the steps above a threshold, and the maximum, for every functional.
 
     Sequences have at least one step; those from `lengths` on are not looked at.
@@ -31,7 +31,7 @@ def pool_path(path: Path, lengths: Lengths, threshold: Float[Tensor, " width"]) 
     return pooled
 
 
-def pool_contest(path: Path, lengths: Lengths, groups: int) -> tuple[Pooled, Pooled]:
+def pool_contest(path: Levels, lengths: Lengths, groups: int) -> tuple[Pooled, Pooled]:
     """How high each functional is when it is the highest of its group, and how often it is the lowest.
 
     Functional k belongs to group k mod `groups`, which divides their number; both are means over time.
