@@ -55,30 +55,41 @@ void pack(Matrix<const T> b, int64_t columns, int64_t inner, T* packed) {
   pack_panels(b, columns, inner, tile_columns<T>, packed);
 }
 
-// The first `R` rows of a tile, from panels of `a` and `b`; `place` is where it belongs, `columns` of it.
+// A tile of the result: the panels that it is a product of, and where it belongs.
+template <class T>
+struct Tile {
+  const T *a, *b;
+  int64_t inner;
+  T beta;
+  Matrix<T> place;
+  int64_t columns;
+};
+
+// The first `R` rows of a tile.
 template <class T, int R>
-void multiply_tile(const T* a, const T* b, int64_t inner, T beta, Matrix<T> place, int64_t columns) {
+void multiply_tile(const Tile<T>& tile) {
   constexpr int64_t lanes = Vectors<T>::lanes;
   Vector<T> sum[R][kTileVectors] = {};
-  for (int64_t k = 0; k < inner; ++k, a += kTileRows, b += tile_columns<T>)
+  const T *a = tile.a, *b = tile.b;
+  for (int64_t k = 0; k < tile.inner; ++k, a += kTileRows, b += tile_columns<T>)
     for (int r = 0; r < R; ++r)
       for (int v = 0; v < kTileVectors; ++v) sum[r][v] += a[r] * load(b + v * lanes);
   for (int r = 0; r < R; ++r)
     for (int v = 0; v < kTileVectors; ++v) {
-      T* target = place.data + r * place.stride + v * lanes;
-      const int64_t count = std::min(lanes, columns - v * lanes);
+      T* target = tile.place.data + r * tile.place.stride + v * lanes;
+      const int64_t count = std::min(lanes, tile.columns - v * lanes);
       if (count == lanes)
-        store(target, beta == 0 ? sum[r][v] : sum[r][v] + load(target));
+        store(target, tile.beta == 0 ? sum[r][v] : sum[r][v] + load(target));
       else
-        for (int64_t i = 0; i < count; ++i) target[i] = beta == 0 ? sum[r][v][i] : sum[r][v][i] + target[i];
+        for (int64_t i = 0; i < count; ++i) target[i] = tile.beta == 0 ? sum[r][v][i] : sum[r][v][i] + target[i];
     }
 }
 
 template <class T, int R = kTileRows>
-void multiply_rows(int64_t rows, const T* a, const T* b, int64_t inner, T beta, Matrix<T> place, int64_t columns) {
+void multiply_rows(int64_t rows, const Tile<T>& tile) {
   if constexpr (R > 1)
-    if (rows < R) return multiply_rows<T, R - 1>(rows, a, b, inner, beta, place, columns);
-  multiply_tile<T, R>(a, b, inner, beta, place, columns);
+    if (rows < R) return multiply_rows<T, R - 1>(rows, tile);
+  multiply_tile<T, R>(tile);
 }
 
 // result = a · b + beta · result, where beta is 0 or 1 and `b` is packed.
@@ -92,9 +103,10 @@ void multiply_packed(ProductSize size, Matrix<const T> a, const T* b, T beta, Ma
     pack_panels(Matrix<const T>{&a.at(first, 0), a.stride, a.transposed}, rows, size.inner, kTileRows, packed);
     for (int64_t column = 0; column < size.columns; column += tile_columns<T>)
       for (int64_t row = 0; row < rows; row += kTileRows)
-        multiply_rows<T>(std::min(kTileRows, rows - row), packed + row * size.inner, b + column * size.inner,
-                         size.inner, beta, {&result.at(first + row, column), result.stride},
-                         std::min(tile_columns<T>, size.columns - column));
+        multiply_rows<T>(std::min(kTileRows, rows - row),
+                         {packed + row * size.inner, b + column * size.inner, size.inner, beta,
+                          {&result.at(first + row, column), result.stride},
+                          std::min(tile_columns<T>, size.columns - column)});
   }
 }
 
