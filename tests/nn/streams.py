@@ -13,6 +13,8 @@ STEPS = 30
 MODULES = {
     "ls2t": (True, lambda: LS2T(3, 4, 3)),
     "ls2t-independent": (True, lambda: LS2T(3, 4, 3, weights="independent", bias=False)),
+    "ls2t-symmetric": (True, lambda: LS2T(3, 4, 3, weights="symmetric")),
+    "ls2t-summed": (True, lambda: LS2T(3, 4, 3, sum_levels=True, normalize=True)),
     "ls2t-lifted": (True, lambda: LS2T(3, 4, 3, lift_order=2, normalize=True)),
     "ls2t-learned-lift": (
         False,
@@ -23,6 +25,7 @@ MODULES = {
     "block": (True, lambda: LS2TBlock(3, 4, 2, difference=False)),
     "block-bare": (False, lambda: LS2TBlock(3, 4, 2, time=None, norm=False, return_sequences=False)),
     "deep": (False, lambda: DeepLS2T(3, 4, 2)),
+    "deep-summed": (False, lambda: DeepLS2T(3, 4, 2, sum_levels=True)),
     "deep-independent": (True, lambda: DeepLS2T(3, 4, 2, weights="independent", return_sequences=True)),
     "fcn": (False, lambda: FCN(3, 4, dropout=0.5, spatial_dropout=0.5)),
     "resnet": (False, lambda: ResNet(3, (4, 6))),
