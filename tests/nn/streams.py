@@ -5,7 +5,21 @@ from itertools import pairwise
 import torch
 from torch import nn
 
-from seq2tens.nn import FCN, FCNLS2T, LS2T, DeepLS2T, Difference, Lags, LS2TBlock, ResNet
+from seq2tens.nn import FCN, FCNLS2T, LS2T, DeepLS2T, Difference, Lags, LS2TBlock, NeuralLS2T, ResNet
+
+
+class TwoLevels(nn.Module):
+    """A lift whose second level is no power of the first."""
+
+    def __init__(self, in_features, features):
+        super().__init__()
+        self.first = nn.Linear(in_features, features)
+        self.second = nn.Linear(in_features, features * features)
+
+    def forward(self, x):
+        vectors = self.first(x).tanh()
+        return [vectors, self.second(x).tanh().unflatten(-1, (vectors.shape[-1], -1))]
+
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 STEPS = 30
@@ -22,6 +36,8 @@ MODULES = {
     ),
     "ls2t-fading": (False, lambda: LS2T(3, 4, 3, decay="learn", normalize=True, return_sequences=False)),
     "ls2t-decay": (True, lambda: LS2T(3, 4, 2, decay=0.9, weights="independent")),
+    "neural": (True, lambda: NeuralLS2T(3, 4, 2, phi=nn.Sequential(nn.Linear(3, 5), nn.Tanh()))),
+    "neural-lift": (False, lambda: NeuralLS2T(3, 4, 3, phi=TwoLevels(3, 2), return_sequences=False)),
     "block": (True, lambda: LS2TBlock(3, 4, 2, difference=False)),
     "block-bare": (False, lambda: LS2TBlock(3, 4, 2, time=None, norm=False, return_sequences=False)),
     "deep": (False, lambda: DeepLS2T(3, 4, 2)),
