@@ -77,6 +77,11 @@ class Sequences:
         return np.repeat(self.offsets[:-1], self.lengths)
 
     @property
+    def positions(self) -> Int[np.ndarray, " steps"]:
+        """The number of each step in its sequence, from 0."""
+        return np.arange(len(self.values)) - self.starts
+
+    @property
     def n_channels(self) -> int:
         """Number of channels, the same for all."""
         return int(self.values.shape[1])
