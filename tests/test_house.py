@@ -70,7 +70,7 @@ def test_every_room_is_in_the_picture():
 
 def test_rooms_are_small():
     for folder in {path.parent for path in SOURCE.rglob("*.py")}:
-        assert len(list(folder.glob("*.py"))) <= 18, folder
+        assert len(list(folder.glob("*.py"))) <= 15, folder
     for path in SOURCE.rglob("*.py"):
         assert len(path.read_text().splitlines()) <= 300, path
 
