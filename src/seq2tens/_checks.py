@@ -140,12 +140,12 @@ def _as_tensor(name: str, value: Any, device: torch.device) -> Tensor:
     if isinstance(value, Tensor):
         return value
     try:
-        found = torch.tensor(value, device=device)
+        tensor = torch.tensor(value, device=device)
     except (TypeError, ValueError, RuntimeError) as error:
         message = f"`{name}` must be a tensor, an array or a list, got {value!r}"
         raise TypeError(message) from error
     # unsigned integers cannot be compared with others
-    return found.long() if found.dtype in (torch.uint16, torch.uint32, torch.uint64) else found
+    return tensor.long() if tensor.dtype in (torch.uint16, torch.uint32, torch.uint64) else tensor
 
 
 def _check_lengths(lengths: Tensor, batch: int, time: int) -> None:
@@ -154,9 +154,9 @@ def _check_lengths(lengths: Tensor, batch: int, time: int) -> None:
     shape("lengths", lengths, (batch,), "(batch,)")
     if values_hidden(lengths):
         return
-    outside = (lengths < 0) | (lengths > time)
-    if bool(outside.any()):
-        index = int(outside.nonzero()[0])
+    invalid = (lengths < 0) | (lengths > time)
+    if bool(invalid.any()):
+        index = int(invalid.nonzero()[0])
         raise ArgumentError(
             f"`lengths` must lie in 0..{time} (the time axis of `x`), "
             f"got {int(lengths[index])} at index {index}"

@@ -62,8 +62,8 @@ class Sequences:
         return cls._trusted(
             np.concatenate([part.values for part in parts]),
             _packed.offsets_of(lengths),
-            _joined([part.times for part in parts]),
-            _joined([part.static for part in parts]),
+            _concatenate_present([part.times for part in parts]),
+            _concatenate_present([part.static for part in parts]),
         )
 
     @property
@@ -163,6 +163,6 @@ def _check_alike(i: int, part: Sequences, first: Sequences) -> None:
         )
 
 
-def _joined(arrays: list[np.ndarray | None]) -> np.ndarray | None:
+def _concatenate_present(arrays: list[np.ndarray | None]) -> np.ndarray | None:
     present = [array for array in arrays if array is not None]
     return np.concatenate(present) if present else None

@@ -106,7 +106,7 @@ class Recipe:
             f"`monitor` must be 'train_loss' or begin with 'validation_', got {self.monitor!r}",
         )
         if not isinstance(self.schedule, Schedule):
-            names = ", ".join(cls.__name__ for cls in schedules.KINDS.values())
+            names = ", ".join(cls.__name__ for cls in schedules.SCHEDULES.values())
             raise TypeError(f"`schedule` must be one of {names}, got {type(self.schedule).__name__}")
 
     def size(self, n_train: int) -> int:

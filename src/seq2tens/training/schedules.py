@@ -136,7 +136,9 @@ class StepDecay:
 
 Schedule = Constant | Plateau | OneCycle | Cosine | StepDecay
 Scheduler = LRScheduler | ReduceLROnPlateau | None
-KINDS: dict[str, type[Schedule]] = {cls.kind: cls for cls in (Constant, Plateau, OneCycle, Cosine, StepDecay)}
+SCHEDULES: dict[str, type[Schedule]] = {
+    cls.kind: cls for cls in (Constant, Plateau, OneCycle, Cosine, StepDecay)
+}
 
 
 def to_dict(schedule: Schedule) -> dict[str, Any]:
@@ -148,5 +150,5 @@ def from_dict(data: dict[str, Any]) -> Schedule:
     """The schedule that `to_dict` wrote."""
     rest = dict(data)
     kind = rest.pop("kind", None)
-    check.choice("schedule.kind", kind, tuple(KINDS))
-    return check.from_fields(KINDS[str(kind)], rest, "schedule")
+    check.choice("schedule.kind", kind, tuple(SCHEDULES))
+    return check.from_fields(SCHEDULES[str(kind)], rest, "schedule")
