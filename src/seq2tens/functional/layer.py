@@ -163,7 +163,7 @@ def _check_vector(name: str, vector: Tensor | None, size: int, meaning: str) -> 
 def _check_decay(decay: Tensor | None) -> None:
     if decay is None or check.values_hidden(decay):
         return
-    outside = ~((decay > 0) & (decay <= 1))
-    if bool(outside.any()):
-        index = int(outside.nonzero()[0])
+    invalid = ~((decay > 0) & (decay <= 1))
+    if bool(invalid.any()):
+        index = int(invalid.nonzero()[0])
         raise check.ArgumentError(f"`decay` must lie in (0, 1], got {float(decay[index])} at index {index}")

@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 from seq2tens import _checks as check
 from seq2tens.training import schedules
-from seq2tens.training._fields import between, from_fields
 from seq2tens.training.schedules import Mode, OneCycle, Plateau, Schedule
 
 
@@ -23,7 +22,7 @@ class BatchRule:
     high: int
 
     def __post_init__(self) -> None:
-        between("fraction", self.fraction, 0, 1)
+        check.between("fraction", self.fraction, 0, 1)
         check.positive_int("low", self.low)
         check.positive_int("high", self.high)
         check.require(self.low <= self.high, f"`high` must be at least `low` = {self.low}, got {self.high}")
@@ -88,13 +87,13 @@ class Recipe:
             check.positive_int("patience", self.patience)
 
     def _check_numbers(self) -> None:
-        between("learning_rate", self.learning_rate, 0, math.inf)
-        between("weight_decay", self.weight_decay, 0, math.inf, low_included=True)
-        between("label_smoothing", self.label_smoothing, 0, 1, low_included=True)
+        check.between("learning_rate", self.learning_rate, 0, math.inf)
+        check.between("weight_decay", self.weight_decay, 0, math.inf, low_included=True)
+        check.between("label_smoothing", self.label_smoothing, 0, 1, low_included=True)
         if self.clip_norm is not None:
-            between("clip_norm", self.clip_norm, 0, math.inf)
+            check.between("clip_norm", self.clip_norm, 0, math.inf)
         if self.average is not None:
-            between("average", self.average, 0, 1)
+            check.between("average", self.average, 0, 1)
 
     def _check_choices(self) -> None:
         check.choice("optimizer", self.optimizer, ("adam", "adamw"))
@@ -107,7 +106,7 @@ class Recipe:
             f"`monitor` must be 'train_loss' or begin with 'validation_', got {self.monitor!r}",
         )
         if not isinstance(self.schedule, Schedule):
-            names = ", ".join(cls.__name__ for cls in schedules.KINDS.values())
+            names = ", ".join(cls.__name__ for cls in schedules.SCHEDULES.values())
             raise TypeError(f"`schedule` must be one of {names}, got {type(self.schedule).__name__}")
 
     def size(self, n_train: int) -> int:
@@ -136,8 +135,8 @@ class Recipe:
         if "schedule" in values:
             values["schedule"] = schedules.from_dict(values["schedule"])
         if isinstance(values.get("batch_size"), Mapping):
-            values["batch_size"] = from_fields(BatchRule, values["batch_size"], "batch_size")
-        return from_fields(cls, values, "recipe")
+            values["batch_size"] = check.from_fields(BatchRule, values["batch_size"], "batch_size")
+        return check.from_fields(cls, values, "recipe")
 
     def to_json(self) -> str:
         """The recipe as JSON text."""

@@ -8,9 +8,8 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from seq2tens._checks import require
+from seq2tens._checks import between, require
 from seq2tens.data.batches import length_buckets
-from seq2tens.training._fields import between
 from seq2tens.training.recipe import Recipe
 from seq2tens.training.sources import Source
 

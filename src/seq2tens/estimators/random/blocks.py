@@ -22,7 +22,7 @@ GROUP = 8  # convolutions that compete with each other
 MOST_CHANNELS = 16  # that a block looks at
 TAPS = 7
 # Blocks in turn: whether of increments, and whether the taps of a convolution sum to 0 in each channel.
-KINDS = ((False, False), (False, True), (True, True), (True, False))
+VARIANTS = ((False, False), (False, True), (True, True), (True, False))
 
 Values = Float[Tensor, "rows time channels"]
 Lengths = Int[Tensor, " rows"]
@@ -52,7 +52,7 @@ class Block:
     def draw(cls, seed: int, number: int, n_channels: int, length: float, order: int) -> Block:
         """Block `number` for sequences of about so many channels and steps."""
         rng = np.random.default_rng([seed, number])
-        difference, centred = KINDS[number % len(KINDS)]
+        difference, centred = VARIANTS[number % len(VARIANTS)]
         n_taps = max(1, min(TAPS, int(length)))
         widest = max(1.0, (length - 1) / max(1, n_taps - 1))
         channels = rng.permutation(n_channels)[:MOST_CHANNELS]

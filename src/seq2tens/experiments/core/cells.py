@@ -11,7 +11,7 @@ from typing import Any
 from typing_extensions import Self
 
 from seq2tens import _checks as check
-from seq2tens.training._fields import from_fields
+from seq2tens._checks import from_fields
 
 
 @dataclass(frozen=True)

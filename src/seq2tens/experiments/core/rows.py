@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from filelock import FileLock
 
 from seq2tens._checks import ArgumentError, require
+from seq2tens._moved import warn_moved
 from seq2tens._storage import write_atomically
 
 
@@ -52,6 +53,12 @@ class AnyRow:
     def headline(self) -> str:
         """How it went, in a few words."""
         raise NotImplementedError
+
+    @property
+    def told(self) -> str:
+        """The old name of `headline`, for one release."""
+        warn_moved("told", "headline")
+        return self.headline
 
 
 R = TypeVar("R", bound=AnyRow)

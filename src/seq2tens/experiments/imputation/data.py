@@ -12,7 +12,8 @@ import numpy as np
 from jaxtyping import Float
 
 from seq2tens import _checks as check
-from seq2tens.data import Incomplete, healing_mnist, mnist, physionet2012, sprites
+from seq2tens.data import Incomplete, Scaler, healing_mnist, mnist, physionet2012, sprites
+from seq2tens.data.arrays import from_cube
 from seq2tens.data.datasets._folders import dataset_folder, existing
 from seq2tens.experiments.imputation.models import SETTINGS
 from seq2tens.models.gpvae import Part
@@ -93,12 +94,9 @@ _PRESENCE: dict[str, Callable[[str | Path | None], object]] = {
 
 def standardised(part: Incomplete) -> Incomplete:
     """Each channel with mean 0 and variance 1 over what was observed; a constant one is only shifted."""
-    known = part.with_nan.astype(np.float64)
-    count = part.observed.sum(axis=(0, 1)).clip(min=1)
-    mean = np.nansum(known, axis=(0, 1)) / count
-    deviation = np.sqrt(np.nansum(np.square(known - mean), axis=(0, 1)) / count)
-    scaled = (part.truth - mean) / np.where(deviation > 0, deviation, 1.0)
-    return replace(part, truth=scaled.astype(np.float32))
+    scaler = Scaler().fit(from_cube(part.with_nan))
+    scaled = scaler.transform(from_cube(part.truth)).values
+    return replace(part, truth=scaled.reshape(part.truth.shape))
 
 
 def channel_means(part: Part) -> Float[np.ndarray, " channels"]:

@@ -11,7 +11,7 @@ from seq2tens.experiments.imputation.figures import Line
 from seq2tens.experiments.imputation.files import CellFiles, cell_files, read
 from seq2tens.experiments.imputation.models import MODELS, SETTINGS
 from seq2tens.experiments.imputation.published import MEASURES, SCORES
-from seq2tens.experiments.imputation.runs import ImputationRuns, joined, longest, published
+from seq2tens.experiments.imputation.runs import ImputationRuns, longest, published, runs_over_seeds
 from seq2tens.experiments.imputation.table import ImputationRow
 from seq2tens.experiments.report.blocks import Block, Part, Picture, ReportOptions, Section
 from seq2tens.experiments.report.runs import costs, difference, provenance
@@ -53,7 +53,7 @@ CLAIM = ("gp-vae-bls2t", "gp-vae")
 def section(rows: Sequence[ImputationRow], **options: Any) -> Section:
     """All that finished cells say; `options` as in `ReportOptions`."""
     scope = ReportOptions(**options)
-    runs = joined(rows)
+    runs = runs_over_seeds(rows)
     parts = [_overview(runs)]
     for name in SETTINGS:
         if any(group.dataset == name for group in runs):

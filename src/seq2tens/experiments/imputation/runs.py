@@ -57,7 +57,7 @@ class ImputationRuns(Runs[ImputationRow]):
         return self.score(measure, published(self.label, self.dataset, measure))
 
 
-def joined(rows: Sequence[ImputationRow]) -> list[ImputationRuns]:
+def runs_over_seeds(rows: Sequence[ImputationRow]) -> list[ImputationRuns]:
     """All runs, data sets and models in the order of the registry, those with the most training first."""
     groups = grouped(rows, "dataset", "model", "epoch_limit", "limit")
     runs = [ImputationRuns(group, *place) for place, group in groups.items()]

@@ -40,8 +40,8 @@ class _Finished:
     @property
     def compared(self) -> list[Results]:
         """What is ranked together: a recipe's results with those of models without one, or these alone."""
-        joined = [results.with_others(self.others) for results in self.trained if results.cells]
-        return joined or [self.others]
+        ranked = [results.with_others(self.others) for results in self.trained if results.cells]
+        return ranked or [self.others]
 
 
 def section(rows: Sequence[Row], **options: Any) -> Section:

@@ -116,10 +116,9 @@ class LevelNorm(nn.Module):
         if mask is None:
             mask = levels.new_ones(levels.shape[:2], dtype=torch.bool)
         inside = mask[:, :, None, None]
-        count = mask.sum(1).clamp(min=1)[:, None, None, None] * levels.shape[3]
-        mean = torch.where(inside, levels, 0.0).sum((1, 3), keepdim=True) / count
-        centred = torch.where(inside, levels - mean, 0.0)
-        variance = centred.square().sum((1, 3), keepdim=True) / count
+        levels = torch.where(inside, levels, 0.0)
+        centred = levels - F.masked_mean(levels.mean(3), mask)[:, None, :, None]
+        variance = F.masked_mean(centred.square().mean(3), mask)[:, None, :, None]
         return torch.where(inside, centred * (variance + self.eps).rsqrt() * self.weight + self.bias, 0.0)
 
 

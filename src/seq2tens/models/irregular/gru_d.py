@@ -40,8 +40,8 @@ class GRUD(IrregularNetwork):
         values = torch.where(readings.observed, readings.values, decayed)
         inputs = torch.cat([values, readings.mask], dim=-1).unbind(1)
         state, states = self.initial(readings.static), []
-        for x, kept in zip(inputs, decay(self.state_rate(gaps)).unbind(1), strict=True):
-            state = self.cell(x, kept * state)
+        for x, state_decay in zip(inputs, decay(self.state_rate(gaps)).unbind(1), strict=True):
+            state = self.cell(x, state_decay * state)
             states.append(state)
         return readings.last(torch.stack(states, dim=1))
 

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from typing_extensions import Unpack
 
 from seq2tens import _checks as check
+from seq2tens import functional as F
 from seq2tens.data import Batch
 from seq2tens.models.irregular.network import IrregularNetwork, Shared, StaticState
 from seq2tens.models.irregular.readings import Observations, Readings
@@ -110,5 +111,5 @@ class IPNet(IrregularNetwork):
         hidden = readings.observed & (torch.rand_like(readings.values) < HIDDEN)
         seen = readings._replace(observed=readings.observed & ~hidden).observations()
         smooth, _, _ = self.interpolation(seen, readings.times)
-        errors = torch.where(hidden, smooth - readings.values, 0.0)
-        return self.auxiliary_weight * (errors**2).sum() / hidden.sum().clamp(min=1)
+        errors = (smooth - readings.values).square()
+        return self.auxiliary_weight * F.masked_mean(errors, hidden, dim=(0, 1, 2))

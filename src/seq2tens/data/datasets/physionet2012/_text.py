@@ -54,10 +54,10 @@ def read_text(folder: str | Path, outcomes: str | Path | None = None, *, skip_ba
             if not skip_bad:
                 raise
             skipped.append(Skipped(int(path.stem), str(path), error.line, error.reason))
-    return gather(_joined(stays), deaths, tuple(skipped))
+    return gather(_measurements_of(stays), deaths, tuple(skipped))
 
 
-def _joined(stays: list[tuple[int, np.ndarray]]) -> Measurements:
+def _measurements_of(stays: list[tuple[int, np.ndarray]]) -> Measurements:
     lines = np.concatenate([np.empty((0, 3)), *(lines for _, lines in stays)])
     records, counts = (
         np.array([(record, len(lines)) for record, lines in stays], dtype=np.int64).reshape(-1, 2).T
