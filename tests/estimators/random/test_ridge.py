@@ -3,7 +3,7 @@ import pytest
 import torch
 from sklearn.linear_model import Ridge as Reference
 
-from seq2tens.estimators.random import ridge
+from seq2tens.estimators.random import moments, ridge
 from seq2tens.estimators.random.ridge import fit_ridge, leave_one_out
 
 
@@ -43,8 +43,9 @@ def test_long_tables_are_taken_in_batches(n, p, weighted, monkeypatch):
     X, Y, weights = table(n, p)
     weights = weights.float() if weighted else torch.ones(n)
     expected = fit(X, Y, weights)
-    for name, size in (("SAMPLE", n - 1), ("BATCH", 13), ("PANEL", 3)):
+    for name, size in (("SAMPLE", n - 1), ("BATCH", 13)):
         monkeypatch.setattr(ridge, name, size)
+    monkeypatch.setattr(moments, "PANEL", 3)
     monkeypatch.setattr(ridge, "statistics", lambda *_: (expected.mean, expected.scale))
     fitted = fit(X, Y, weights)
     torch.testing.assert_close(fitted.coefficients, expected.coefficients, rtol=1e-4, atol=1e-5)

@@ -18,16 +18,13 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from seq2tens import _checks as check
+from seq2tens.estimators.random.moments import Moments, NormalEquations, RowWeights, Table, Targets
 
 PENALTIES = tuple(10.0 ** (k / 3) for k in range(-12, 10))
 SAMPLE = 2048  # rows for leave-one-out
 BATCH = 2048  # rows of a longer table at a time
-PANEL = 2048  # columns of a panel of the matrix of second moments
 LIMIT = 10.0  # standard deviations; what is further out than any training row could be says no more
 
-Table = Float[Tensor, "rows features"]
-Targets = Float[Tensor, "rows targets"]
-RowWeights = Float[Tensor, " rows"]
 # Features of the rows with these numbers.
 Source = Callable[[Int[np.ndarray, " chosen"]], Table]
 
@@ -167,36 +164,17 @@ def solve_by_columns(
     source: Source, width: int, targets: Targets, weights: RowWeights, penalty: float
 ) -> tuple[Float[Tensor, "features targets"], Float[Tensor, " targets"]]:
     """Coefficients and intercept from second moments, summed over batches of rows."""
-    shares = weights / weights.mean()
-    second = torch.zeros(width, width, dtype=torch.float64)
-    first, joint = torch.zeros(width, dtype=torch.float64), torch.zeros(width, targets.shape[1])
+    moments = Moments.zeros(width, targets.shape[1])
     for rows in batches(len(targets)):
-        table = source(rows)
-        weighted = table * shares[rows][:, None]
-        first += weighted.sum(dim=0)
-        joint += weighted.T @ (targets[rows] - targets.mean(dim=0))
-        add_lower(second, weighted, table)
-    n = len(targets)
-    centre, level = first / n, weighted_mean(targets.double(), weights)
-    right = joint.double() - n * centre[:, None] * (level - targets.double().mean(dim=0))
-    second.addr_(centre, centre, alpha=-n)
-    second.diagonal().add_(penalty * width)
-    # only the lower triangle is there, and only it is read
-    coefficients = torch.cholesky_solve(right, torch.linalg.cholesky(second))
-    return coefficients.float(), (level - centre @ coefficients).float()
+        moments.add(source(rows), targets[rows], weights[rows] / weights.mean())
+    solution = NormalEquations(penalty * width).solve(moments).float()
+    return solution[1:], solution[0]
 
 
 def batches(n: int) -> Iterator[Int[np.ndarray, " batch"]]:
     """Row numbers, in order."""
     for start in range(0, n, BATCH):
         yield np.arange(start, min(n, start + BATCH))
-
-
-def add_lower(second: Tensor, left: Table, right: Table) -> None:
-    """Add leftᵀ · right to the lower triangle, panel by panel of columns."""
-    for start in range(0, second.shape[1], PANEL):
-        stop = start + PANEL
-        second[start:, start:stop] += left[:, start:].T @ right[:, start:stop]
 
 
 def weighted_mean(table: Tensor, weights: RowWeights) -> Tensor:
