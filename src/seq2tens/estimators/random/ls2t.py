@@ -2,116 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from aeon.regression.base import BaseRegressor
-from aeon.utils.validation import check_n_jobs
-from jaxtyping import Float, Shaped
+from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
+from seq2tens import _checks as check
 from seq2tens._moved import warn_moved
 from seq2tens._storage import Tensors
 from seq2tens.data import Sequences
 from seq2tens.estimators.base import SequenceClassifier, SequenceEstimator
-from seq2tens.estimators.inputs import as_sequences
-from seq2tens.estimators.random.explanation import Explanation, explain_features
-from seq2tens.estimators.random.features import RandomLS2TFeatures
+from seq2tens.estimators.inputs import as_labels
+from seq2tens.estimators.random import conformal
+from seq2tens.estimators.random.base import RandomLS2T
+from seq2tens.estimators.random.learning import Labels
+from seq2tens.estimators.random.moments import Moments
 from seq2tens.estimators.random.ridge import (
-    PENALTIES,
     Ridge,
-    batches,
-    check_penalties,
-    fit_ridge,
-    torch_threads,
 )
-from seq2tens.estimators.saving import Storable, plain
-from seq2tens.estimators.seeds import RandomState, seed_of
+from seq2tens.estimators.saving import Storable
 from seq2tens.estimators.weighting import class_weights, row_weights
 
-# Matrices of so few rows are done with before threads have found together.
-FEW = 1024
 TAGS = {"algorithm_type": "convolution", "capability:multithreading": True}
 # Candidates for the inverse temperature of the softmax.
 INVERSE_TEMPERATURES = tuple(2.0 ** (k / 2) for k in range(-4, 15))
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class RandomLS2T:
-    """What the classifier and the regressor have in common.
-
-    Args:
-        n_blocks: as in `RandomLS2TFeatures`.
-        order: as in `RandomLS2TFeatures`.
-        scaling: as in `RandomLS2TFeatures`.
-        penalties: of the coefficients, per feature; leave-one-out chooses one. With more than 2048 sequences
-            it looks at a random sample of that many.
-        n_jobs: threads; -1 means all.
-        random_state: an integer, a numpy `RandomState` or None.
-
-    After `fit` there are `features_`, `ridge_` (coefficients, intercept, penalty), `scaler_` and
-    `n_channels_`.
-    """
-
-    n_blocks: int = 40
-    order: int = 3
-    scaling: Literal["channel", "sequence"] | None = "channel"
-    penalties: Sequence[float] = PENALTIES
-    n_jobs: int = 1
-    random_state: RandomState = None
-
-    _test_params: ClassVar[dict[str, Any]] = {"n_blocks": 2, "random_state": 0}
-
-    def explain(self, X: Any = None, top: int = 10) -> list[Explanation]:
-        """What the features with the largest coefficients look at, the largest first.
-
-        With sequences, also at which steps of each of them: a feature of level m looks at m steps.
-        """
-        self._check_is_fitted()  # type: ignore[attr-defined]
-        sequences = None if X is None else as_sequences(X)
-        return explain_features(self.features_, self.ridge_.coefficients, sequences, top)
-
-    def _new_features(self, seed: int) -> RandomLS2TFeatures:
-        return RandomLS2TFeatures(
-            n_blocks=self.n_blocks,
-            order=self.order,
-            scaling=self.scaling,
-            n_jobs=self.n_jobs,
-            random_state=seed,
-        )
-
-    def _learn(self, X: Sequences, targets: Tensor, weights: Tensor) -> None:
-        penalties, seed = check_penalties(self.penalties), seed_of(self.random_state)
-        self.features_ = self._new_features(seed).fit(X)
-        self.preparation_ = self.features_.preparation_
-        with torch_threads(self._threads(len(X))), torch.no_grad():
-            rng = np.random.default_rng(seed)
-            self.ridge_ = fit_ridge(lambda rows: self._table(X[rows]), targets, weights, rng, penalties)
-
-    def _threads(self, n: int) -> int:
-        """For matrices with so many rows."""
-        return check_n_jobs(self.n_jobs) if n > FEW else 1
-
-    def _table(self, X: Sequences) -> Float[Tensor, "rows features"]:
-        return torch.from_numpy(self.features_._transform(X))
-
-    @torch.no_grad()
-    def _decide(self, X: Sequences) -> Float[Tensor, "rows targets"]:
-        with torch_threads(self._threads(len(X))):
-            return torch.cat([self.ridge_(self._table(X[rows])) for rows in batches(len(X))])
-
-    def _tensors(self) -> Tensors:
-        return plain.join(features=self.features_._tensors(), ridge=self.ridge_.tensors())
-
-    def _restore_model(self, tensors: Tensors, facts: dict[str, Any]) -> None:
-        self.features_ = self._new_features(facts["seed"])
-        self.features_._restore(plain.split(tensors, "features"), facts)
-        self.features_.is_fitted = True
-        self.preparation_ = self.features_.preparation_
-        self.ridge_ = Ridge.from_tensors(plain.split(tensors, "ridge"))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -138,6 +56,17 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
 
     _tags: ClassVar[dict[str, Any]] = TAGS
 
+    def predict_set(self, X: Any, coverage: float = 0.9) -> Bool[np.ndarray, "rows classes"]:
+        """Which classes, in the order of `classes_`, may be that of each sequence.
+
+        The true one is among them with probability `coverage`. There may be none, where no class is as likely
+        as that of most training sequences was.
+        """
+        sequences = self._as_in_fit(X)
+        self._check_ridge()
+        probabilities = torch.from_numpy(self._predict_proba(sequences))
+        return conformal.prediction_set(probabilities, self.scores_, coverage).numpy()
+
     def _fit(self, X: Sequences, y: Shaped[np.ndarray, " rows"], sample_weight: Any = None) -> None:
         labels = torch.from_numpy(np.searchsorted(self.classes_, y))
         weights = row_weights(sample_weight, labels)
@@ -145,11 +74,63 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
         total = torch.ones(len(labels)) if weights is None else weights
         if by_class is not None:
             total = total * by_class[labels]
+        if self.head is not None:
+            return self._learn_head(X, labels.numpy(), total)
         targets = 2.0 * torch.nn.functional.one_hot(labels, self.n_classes_) - 1
         self._learn(X, targets, total / total.mean())
         assert self.ridge_.held_out is not None
         rows = self.ridge_.sample
-        self.inverse_temperature_ = best_inverse_temperature(self.ridge_.held_out, labels[rows], total[rows])
+        return self._note_held_out(self.ridge_.held_out, labels[rows], total[rows])
+
+    def _note_held_out(
+        self, decisions: Float[Tensor, "rows classes"], labels: Tensor, weights: Tensor
+    ) -> None:
+        self.inverse_temperature_ = best_inverse_temperature(decisions, labels, weights)
+        self.scores_ = conformal.class_scores(self._probabilities(decisions), labels)
+
+    def _check_labels(self, y: Any, n: int) -> Labels:
+        check.require(
+            self.head is None and self.class_weight is None,
+            "`head` and `class_weight` must be None to learn on, "
+            f"got {self.head!r} and {self.class_weight!r}",
+        )
+        return as_labels(y, n)
+
+    def _admit(self, labels: Labels) -> None:
+        known = getattr(self, "classes_", labels[:0])
+        check.require(
+            known.dtype.kind == labels.dtype.kind,
+            f"`y` must hold labels like those before, {known.dtype}, got {labels.dtype}",
+        )
+        classes = np.unique(np.concatenate([known, labels]))
+        check.require(len(classes) > 1, f"`y` must have at least 2 classes, got {classes.tolist()}")
+        if hasattr(self, "moments_"):
+            self.moments_.rearrange(np.searchsorted(classes, known).tolist(), len(classes))
+        self._set_classes(classes)
+
+    def _encode(self, labels: Labels) -> Float[Tensor, "rows classes"]:
+        """1 for the class and 0 for others: a class that comes later was 0 in all rows before."""
+        unknown = np.setdiff1d(labels, self.classes_)
+        check.require(len(unknown) == 0, f"`y` must hold classes that were learned, got {unknown.tolist()}")
+        codes = torch.from_numpy(np.searchsorted(self.classes_, labels))
+        return torch.nn.functional.one_hot(codes, self.n_classes_).float()
+
+    def _look_back(self, held_out: Float[Tensor, "rows classes"], labels: Labels) -> None:
+        codes = torch.from_numpy(np.searchsorted(self.classes_, labels))
+        self._note_held_out(2 * held_out - 1, codes, torch.ones(len(codes)))
+
+    def _linear_map(self, solution: Float[Tensor, "1+features classes"]) -> Ridge:
+        """From 0 and 1 to -1 and 1."""
+        doubled = 2 * solution
+        doubled[0] -= 1
+        return super()._linear_map(doubled)
+
+    def _merge_sums(self, other: Moments, classes: np.ndarray | None) -> None:
+        assert classes is not None
+        self._admit(classes)
+        aligned = replace(other)
+        aligned.rearrange(np.searchsorted(self.classes_, classes).tolist(), self.n_classes_)
+        super()._merge_sums(aligned, classes)
 
     def __getattr__(self, name: str) -> Any:
         # For one release. No property: scikit-learn looks at all of these in every `dir`, and would warn.
@@ -160,7 +141,12 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
         return value
 
     def _predict_proba(self, X: Sequences) -> Float[np.ndarray, "rows classes"]:
-        return torch.softmax(self._decide(X).double() * self.inverse_temperature_, dim=1).numpy()
+        if self.head is not None:
+            return self.head_.probabilities(self._table(X), self.n_classes_)
+        return self._probabilities(self._decide(X)).numpy()
+
+    def _probabilities(self, decisions: Float[Tensor, "rows classes"]) -> Float[Tensor, "rows classes"]:
+        return torch.softmax(decisions.double() * self.inverse_temperature_, dim=1)
 
     def _facts(self) -> dict[str, Any]:
         return {**self.features_._facts(), **super()._facts(), "sharpness": self.inverse_temperature_}
@@ -187,14 +173,46 @@ class RandomLS2TRegressor(RandomLS2T, SequenceEstimator, Storable, BaseRegressor
 
     _tags: ClassVar[dict[str, Any]] = TAGS
 
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Float[np.ndarray, "rows 2"]:
+        """Lower and upper end of an interval that holds the value with probability `coverage`."""
+        sequences = self._as_in_fit(X)
+        self._check_ridge()
+        middle, reach = self._predict(sequences), self.spread_ * conformal.threshold(self.scores_, coverage)
+        return np.stack([middle - reach.numpy(), middle + reach.numpy()], axis=-1)
+
     def _fit(self, X: Sequences, y: Float[np.ndarray, " rows"]) -> None:
-        values = torch.from_numpy(np.asarray(y, dtype=np.float64))
-        self.level_, self.spread_ = float(values.mean()), float(values.std(correction=0)) or 1.0
-        targets = ((values - self.level_) / self.spread_).float()[:, None]
+        if self.head is not None:
+            return self._learn_head(X, y, torch.ones(len(y)))
+        self._admit(y)
+        targets = self._encode(y)
         self._learn(X, targets, torch.ones(len(targets)))
+        assert self.ridge_.held_out is not None
+        return self._look_back(self.ridge_.held_out, y[self.ridge_.sample])
 
     def _predict(self, X: Sequences) -> Float[np.ndarray, " rows"]:
+        if self.head is not None:
+            return self.head_.predict(self._table(X))
         return self.level_ + self.spread_ * self._decide(X)[:, 0].double().numpy()
+
+    def _check_labels(self, y: Any, n: int) -> Labels:
+        check.require(self.head is None, f"`head` must be None to learn on, got {self.head!r}")
+        values = np.asarray(y, dtype=np.float64)
+        check.require(values.shape == (n,), f"`y` must have shape ({n},), got {values.shape}")
+        check.require(bool(np.isfinite(values).all()), "`y` must be finite, got NaN or infinity")
+        return values
+
+    def _admit(self, labels: Labels) -> None:
+        """Level and spread of the first values stay: targets are relative to them."""
+        if not hasattr(self, "level_"):
+            values = np.asarray(labels, dtype=np.float64)
+            self.level_, self.spread_ = float(values.mean()), float(values.std()) or 1.0
+
+    def _encode(self, labels: Labels) -> Float[Tensor, "rows 1"]:
+        values = np.asarray(labels, dtype=np.float64)
+        return torch.from_numpy((values - self.level_) / self.spread_).float()[:, None]
+
+    def _look_back(self, held_out: Float[Tensor, "rows 1"], labels: Labels) -> None:
+        self.scores_ = conformal.interval_scores(held_out.double() - self._encode(labels))
 
     def _facts(self) -> dict[str, Any]:
         return {**self.features_._facts(), "level": self.level_, "spread": self.spread_}

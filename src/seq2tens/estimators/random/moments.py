@@ -7,6 +7,7 @@ only memory of the rows: with p features it takes 8·(p + 1)² bytes, 840 MB for
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -92,6 +93,10 @@ class NormalEquations:
 
     penalty: float  # of each coefficient's square
     factor: Float[Tensor, "1+features 1+features"] | None = field(default=None, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The factor is large, and made again when it is needed."""
+        return {"penalty": self.penalty, "factor": None}
 
     def solve(self, moments: Moments) -> Float[Tensor, "1+features targets"]:
         """Intercepts in the first row, then coefficients."""

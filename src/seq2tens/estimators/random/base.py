@@ -1,0 +1,132 @@
+"""What the linear models on random features have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from aeon.utils.validation import check_n_jobs
+from jaxtyping import Float
+from torch import Tensor
+
+from seq2tens import _checks as check
+from seq2tens._storage import Tensors
+from seq2tens.data import Sequences
+from seq2tens.estimators.inputs import as_sequences
+from seq2tens.estimators.random.explanation import Explanation, explain_features
+from seq2tens.estimators.random.features import RandomLS2TFeatures
+from seq2tens.estimators.random.heads import Head
+from seq2tens.estimators.random.learning import LearnsOn
+from seq2tens.estimators.random.ridge import (
+    PENALTIES,
+    Ridge,
+    batches,
+    check_penalties,
+    fit_ridge,
+    torch_threads,
+)
+from seq2tens.estimators.saving import plain
+from seq2tens.estimators.seeds import RandomState, seed_of
+
+# Matrices of so few rows are done with before threads have found together.
+FEW = 1024
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class RandomLS2T(LearnsOn):
+    """What the classifier and the regressor have in common.
+
+    Args:
+        n_blocks: as in `RandomLS2TFeatures`.
+        order: as in `RandomLS2TFeatures`.
+        scaling: as in `RandomLS2TFeatures`.
+        penalties: of the coefficients, per feature; leave-one-out chooses one. With more than 2048 sequences
+            it looks at a random sample of that many.
+        n_jobs: threads; -1 means all.
+        random_state: an integer, a numpy `RandomState` or None.
+        head: None for the ridge regression, or a classifier or regressor of scikit-learn to learn from the
+            standardised features in its place; a model with one cannot be saved, explained or learn on.
+
+    After `fit` there are `features_`, `ridge_` (coefficients, intercept, penalty), `scaler_` and
+    `n_channels_`.
+    """
+
+    n_blocks: int = 40
+    order: int = 3
+    scaling: Literal["channel", "sequence"] | None = "channel"
+    penalties: Sequence[float] = PENALTIES
+    n_jobs: int = 1
+    random_state: RandomState = None
+    head: Any = None
+
+    _test_params: ClassVar[dict[str, Any]] = {"n_blocks": 2, "random_state": 0}
+
+    def explain(self, X: Any = None, top: int = 10) -> list[Explanation]:
+        """What the features with the largest coefficients look at, the largest first.
+
+        With sequences, also at which steps of each of them: a feature of level m looks at m steps.
+        """
+        self._check_ridge()
+        sequences = None if X is None else as_sequences(X)
+        return explain_features(self.features_, self.ridge_.coefficients, sequences, top)
+
+    def _new_features(self, seed: int) -> RandomLS2TFeatures:
+        return RandomLS2TFeatures(
+            n_blocks=self.n_blocks,
+            order=self.order,
+            scaling=self.scaling,
+            n_jobs=self.n_jobs,
+            random_state=seed,
+        )
+
+    def _learn(self, X: Sequences, targets: Tensor, weights: Tensor) -> None:
+        penalties, seed = check_penalties(self.penalties), seed_of(self.random_state)
+        self.features_ = self._new_features(seed).fit(X)
+        self.preparation_ = self.features_.preparation_
+        with torch_threads(self._threads(len(X))), torch.no_grad():
+            rng = np.random.default_rng(seed)
+            self.ridge_ = fit_ridge(lambda rows: self._table(X[rows]), targets, weights, rng, penalties)
+
+    def _learn_head(self, X: Sequences, targets: np.ndarray, weights: Tensor) -> None:
+        self.features_ = self._new_features(seed_of(self.random_state)).fit(X)
+        self.preparation_ = self.features_.preparation_
+        self.head_ = Head(self.head, self._table(X), targets, weights)
+
+    def _check_ridge(self) -> None:
+        self._check_is_fitted()  # type: ignore[attr-defined]
+        check.require(
+            hasattr(self, "ridge_"), f"`head` must be None for this, a ridge regression, got {self.head!r}"
+        )
+
+    def _threads(self, n: int) -> int:
+        """For matrices with so many rows."""
+        return check_n_jobs(self.n_jobs) if n > FEW else 1
+
+    def _table(self, X: Sequences) -> Float[Tensor, "rows features"]:
+        return torch.from_numpy(self.features_._transform(X))
+
+    @torch.no_grad()
+    def _decide(self, X: Sequences) -> Float[Tensor, "rows targets"]:
+        with torch_threads(self._threads(len(X))):
+            return torch.cat([self.ridge_(self._table(X[rows])) for rows in batches(len(X))])
+
+    def _tensors(self) -> Tensors:
+        return plain.join(
+            features=self.features_._tensors(),
+            ridge=self.ridge_.tensors(),
+            conformal={"scores": self.scores_},
+            sums=self._sum_tensors(),
+        )
+
+    def _restore_model(self, tensors: Tensors, facts: dict[str, Any]) -> None:
+        self.features_ = self._new_features(facts["seed"])
+        self.features_._restore(plain.split(tensors, "features"), facts)
+        self.features_.is_fitted = True
+        self.preparation_ = self.features_.preparation_
+        self.ridge_ = Ridge.from_tensors(plain.split(tensors, "ridge"))
+        # models saved before there were intervals have no scores: none are enough for any coverage
+        self.scores_ = plain.split(tensors, "conformal").get("scores", torch.empty(0, 1, dtype=torch.float64))
+        self._restore_sums(plain.split(tensors, "sums"))

@@ -1,0 +1,41 @@
+"""A model of scikit-learn in the place of ridge regression."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+from sklearn.base import clone
+from torch import Tensor
+
+from seq2tens import _checks as check
+from seq2tens.estimators.random.ridge import Table, standardise, statistics
+
+
+class Head:
+    """A fitted copy of any classifier or regressor, on standardised features."""
+
+    def __init__(self, model: Any, table: Table, targets: np.ndarray, weights: Tensor) -> None:
+        check.require(
+            hasattr(model, "fit") and hasattr(model, "predict"),
+            f"`head` must be a classifier or regressor of scikit-learn, got {model!r}",
+        )
+        self.mean, self.scale = statistics(table, weights)
+        even = bool((weights == weights[0]).all())
+        counted = {} if even else {"sample_weight": weights.double().numpy()}
+        self.model = clone(model).fit(self._standardised(table), targets, **counted)
+
+    def predict(self, table: Table) -> np.ndarray:
+        """What the model says; the table is overwritten."""
+        return np.asarray(self.model.predict(self._standardised(table)))
+
+    def probabilities(self, table: Table, classes: int) -> Float[np.ndarray, "rows classes"]:
+        """Of classes that are numbered; all for one class where the model has no probabilities."""
+        if not hasattr(self.model, "predict_proba"):
+            codes: Int[np.ndarray, " rows"] = self.predict(table)
+            return np.eye(classes)[codes]
+        return np.asarray(self.model.predict_proba(self._standardised(table)), dtype=np.float64)
+
+    def _standardised(self, table: Table) -> Float[np.ndarray, "rows features"]:
+        return standardise(table, self.mean, self.scale).numpy()

@@ -1,0 +1,206 @@
+"""Learning on: sequences are added, taken away and merged after the first fit, exactly.
+
+All that depends on data in another way than through sums is frozen by the first sequences: how channels are
+scaled, thresholds and scales of features, and the penalty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Shaped
+from torch import Tensor
+from typing_extensions import Self
+
+from seq2tens import _checks as check
+from seq2tens._storage import Tensors
+from seq2tens.data import Sequences
+from seq2tens.estimators.random import ridge
+from seq2tens.estimators.random.features import RandomLS2TFeatures
+from seq2tens.estimators.random.moments import Moments, NormalEquations
+from seq2tens.estimators.random.ridge import Ridge
+from seq2tens.estimators.seeds import seed_of
+
+Labels = Shaped[np.ndarray, " rows"]
+
+
+class LearnsOn:
+    """`partial_fit`, `forget` and `merge` of a linear model on random features.
+
+    A subclass checks labels (`_check_labels`), makes room for those not seen before (`_admit`), turns them
+    into columns (`_encode`), and notes what else the first ones determine (`_look_back`).
+    """
+
+    features_: RandomLS2TFeatures
+    ridge_: Ridge
+    moments_: Moments
+    equations_: NormalEquations
+    penalties: Sequence[float]
+    random_state: Any
+    is_fitted: bool
+
+    def calibrate(self, X: Any, y: Any = None) -> Self:
+        """Freeze scales and thresholds by these sequences; with `y` also the penalty. Nothing is learned yet.
+
+        What was learned before is forgotten.
+        """
+        self.reset()  # type: ignore[attr-defined]
+        sequences = self._preprocess_collection(X)  # type: ignore[attr-defined]
+        labels = None if y is None else self._check_labels(y, len(sequences))
+        self._freeze(sequences)
+        if labels is not None:
+            self._choose_penalty(sequences, labels)
+        return self
+
+    def partial_fit(self, X: Any, y: Any) -> Self:
+        """Learn from further sequences, as if they had been there from the beginning.
+
+        The first call freezes what `calibrate` would have, and should have a few hundred sequences.
+        """
+        if not hasattr(self, "scales_"):
+            self._check_fresh()
+            self.calibrate(X, y)
+        sequences, labels = self._further(X, y)
+        self._begin_sums(sequences, labels)
+        self._count(self.moments_.add, sequences, labels)
+        return self._solve()
+
+    def forget(self, X: Any, y: Any) -> Self:
+        """Take away sequences that were learned: the model is as if they had never been there.
+
+        Only what is frozen may remember them; `calibrate` with sequences that stay where that matters.
+        """
+        self._check_sums(self)
+        sequences, labels = self._further(X, y)
+        self._count(self.moments_.subtract, sequences, labels)
+        return self._solve()
+
+    def merge(self, other: Self) -> Self:
+        """Learn what another model has, which began with the same `calibrate`; that one stays as it is."""
+        self._check_sums(self)
+        self._check_sums(other)
+        check.require(
+            self._same_calibration(other),
+            "`other` must be a copy of what this model was after `calibrate`, got one with other scales",
+        )
+        self._merge_sums(other.moments_, getattr(other, "classes_", None))
+        return self._solve()
+
+    def _check_labels(self, y: Any, n: int) -> Labels:
+        raise NotImplementedError
+
+    def _admit(self, labels: Labels) -> None:
+        raise NotImplementedError
+
+    def _encode(self, labels: Labels) -> Float[Tensor, "rows targets"]:
+        raise NotImplementedError
+
+    def _look_back(self, held_out: Float[Tensor, "rows targets"], labels: Labels) -> None:
+        raise NotImplementedError
+
+    def _linear_map(self, solution: Float[Tensor, "1+features targets"]) -> Ridge:
+        mean, scale = self.scales_
+        return Ridge(mean, scale, solution[1:].float(), solution[0].float(), self.penalty_)
+
+    def _new_features(self, seed: int) -> RandomLS2TFeatures:
+        raise NotImplementedError
+
+    def _table(self, X: Sequences) -> Float[Tensor, "rows features"]:
+        raise NotImplementedError
+
+    def _threads(self, n: int) -> int:
+        raise NotImplementedError
+
+    def _further(self, X: Any, y: Any) -> tuple[Sequences, Labels]:
+        """What comes in, after it was checked."""
+        sequences = self._preprocess_collection(X, store_metadata=False)  # type: ignore[attr-defined]
+        self._check_shape(sequences)  # type: ignore[attr-defined]
+        return sequences, self._check_labels(y, len(sequences))
+
+    def _check_fresh(self) -> None:
+        check.require(
+            not self.is_fitted,
+            "`partial_fit` must follow `calibrate` or another `partial_fit`, "
+            "got a model of `fit`, which keeps no sums",
+        )
+
+    @torch.no_grad()
+    def _freeze(self, X: Sequences) -> None:
+        seed = seed_of(self.random_state)
+        self.features_ = self._new_features(seed).fit(X)
+        self.preparation_ = self.features_.preparation_
+        sample = self._sample(X)
+        with ridge.torch_threads(self._threads(len(sample))):
+            self.scales_ = ridge.statistics(self._table(X[sample]), torch.ones(len(sample)))
+
+    def _sample(self, X: Sequences) -> np.ndarray:
+        return np.unique(np.linspace(0, len(X) - 1, ridge.SAMPLE).astype(int))
+
+    @torch.no_grad()
+    def _choose_penalty(self, X: Sequences, labels: Labels) -> None:
+        self._admit(labels)
+        sample = self._sample(X)
+        with ridge.torch_threads(self._threads(len(sample))):
+            self.penalty_, _, held_out = ridge.leave_one_out(
+                ridge.standardise(self._table(X[sample]), *self.scales_),
+                self._encode(labels[sample]),
+                torch.ones(len(sample)),
+                ridge.check_penalties(self.penalties),
+            )
+        self._look_back(held_out, labels[sample])
+
+    def _begin_sums(self, X: Sequences, labels: Labels) -> None:
+        if not hasattr(self, "penalty_"):
+            self._choose_penalty(X, labels)
+        self._admit(labels)
+        if not hasattr(self, "moments_"):
+            self.moments_ = Moments.zeros(len(self.scales_[0]), self._encode(labels[:1]).shape[1])
+
+    def _count(self, count: Callable[..., None], X: Sequences, labels: Labels) -> None:
+        with ridge.torch_threads(self._threads(len(X))), torch.no_grad():
+            for table, rows in self._rows(X):
+                count(table, self._encode(labels[rows]), torch.ones(len(rows)))
+
+    def _rows(self, X: Sequences) -> Iterator[tuple[Float[Tensor, "rows features"], np.ndarray]]:
+        for rows in ridge.batches(len(X)):
+            yield ridge.standardise(self._table(X[rows]), *self.scales_).double(), rows
+
+    def _merge_sums(self, other: Moments, classes: np.ndarray | None) -> None:
+        """Count the rows of sums whose targets are these classes."""
+        self.moments_.merge(other)
+
+    @torch.no_grad()
+    def _solve(self) -> Self:
+        if not hasattr(self, "equations_"):
+            self.equations_ = NormalEquations(self.penalty_ * len(self.scales_[0]))
+        with ridge.torch_threads(self._threads(len(self.moments_.second))):
+            self.ridge_ = self._linear_map(self.equations_.solve(self.moments_))
+        self.is_fitted = True
+        return self
+
+    @staticmethod
+    def _check_sums(model: LearnsOn) -> None:
+        check.require(
+            hasattr(model, "moments_"),
+            f"a {type(model).__name__} must have learned by `partial_fit` or `fit_parts`, "
+            "got one without sums",
+        )
+
+    def _same_calibration(self, other: LearnsOn) -> bool:
+        mine, theirs = ([*model.scales_, *model.features_._tensors().values()] for model in (self, other))
+        return len(mine) == len(theirs) and all(map(torch.equal, mine, theirs))
+
+    def _sum_tensors(self) -> Tensors:
+        """What `_restore_sums` needs, to be saved; nothing where there are no sums."""
+        if not hasattr(self, "moments_"):
+            return {}
+        sums = self.moments_
+        return {"second": sums.second, "joint": sums.joint, "rows": torch.tensor(sums.rows)}
+
+    def _restore_sums(self, tensors: Tensors) -> None:
+        if tensors:
+            self.moments_ = Moments(tensors["second"], tensors["joint"], int(tensors["rows"]))
+            self.scales_, self.penalty_ = (self.ridge_.mean, self.ridge_.scale), self.ridge_.penalty
