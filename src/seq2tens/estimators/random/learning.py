@@ -6,8 +6,11 @@ scaled, thresholds and scales of features, and the penalty.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+import copy
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -21,6 +24,7 @@ from seq2tens.data import Sequences
 from seq2tens.estimators.random import ridge
 from seq2tens.estimators.random.features import RandomLS2TFeatures
 from seq2tens.estimators.random.moments import Moments, NormalEquations
+from seq2tens.estimators.random.parts import BACKENDS, Part, as_parts, load
 from seq2tens.estimators.random.ridge import Ridge
 from seq2tens.estimators.seeds import seed_of
 
@@ -40,6 +44,7 @@ class LearnsOn:
     equations_: NormalEquations
     penalties: Sequence[float]
     random_state: Any
+    n_jobs: int
     is_fitted: bool
 
     def calibrate(self, X: Any, y: Any = None) -> Self:
@@ -87,6 +92,29 @@ class LearnsOn:
             "`other` must be a copy of what this model was after `calibrate`, got one with other scales",
         )
         self._merge_sums(other.moments_, getattr(other, "classes_", None))
+        return self._solve()
+
+    def fit_parts(
+        self, parts: str | Path | Iterable[Part], on: Literal["here", "joblib", "ray"] = "here"
+    ) -> Self:
+        """Learn from parts, of which each is held in memory by itself, and forget what was learned before.
+
+        The first part freezes what `calibrate` would have, and should have a few thousand sequences of all
+        kinds. Sums of parts are merged in their order, so that the result depends on `on` by rounding only.
+
+        Args:
+            parts: a folder of `.npz` or `.parquet` files, or parts one after the other: such files, pairs
+                `(X, y)`, or functions that give such pairs when they are called.
+            on: sum parts in this process, in workers of the backend of `joblib.parallel_config`, or as tasks
+                of a Ray cluster that `ray.init` has connected; there a lost machine costs the parts it had.
+        """
+        check.require(on == "here" or on in BACKENDS, f"`on` must be 'here', 'joblib' or 'ray', got {on!r}")
+        stream = as_parts(parts)
+        first = next(stream, None)
+        if first is None:
+            raise check.ArgumentError("`parts` must hold at least one part, got none")
+        self.calibrate(*load(first))
+        self._sum_parts(itertools.chain([first], stream), on)
         return self._solve()
 
     def _check_labels(self, y: Any, n: int) -> Labels:
@@ -167,6 +195,25 @@ class LearnsOn:
     def _rows(self, X: Sequences) -> Iterator[tuple[Float[Tensor, "rows features"], np.ndarray]]:
         for rows in ridge.batches(len(X)):
             yield ridge.standardise(self._table(X[rows]), *self.scales_).double(), rows
+
+    def _sum_parts(self, parts: Iterator[Part], on: str) -> None:
+        if on == "here":
+            for part in parts:
+                sequences, labels = self._further(*load(part))
+                self._begin_sums(sequences, labels)
+                self._count(self.moments_.add, sequences, labels)
+            return
+        begun = copy.copy(self)  # for the workers, without sums
+        for sums, classes in BACKENDS[on](begun, parts):
+            if hasattr(self, "moments_"):
+                self._merge_sums(sums, classes)
+            else:
+                self._begin_with(sums, classes)
+
+    def _begin_with(self, sums: Moments, classes: np.ndarray | None) -> None:
+        if classes is not None:
+            self._admit(classes)
+        self.moments_ = sums
 
     def _merge_sums(self, other: Moments, classes: np.ndarray | None) -> None:
         """Count the rows of sums whose targets are these classes."""
