@@ -114,6 +114,7 @@ class RandomLS2T(LearnsOn):
             return torch.cat([self.ridge_(self._table(X[rows])) for rows in batches(len(X))])
 
     def _tensors(self) -> Tensors:
+        self._check_ridge()
         return plain.join(
             features=self.features_._tensors(),
             ridge=self.ridge_.tensors(),

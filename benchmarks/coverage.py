@@ -1,0 +1,133 @@
+"""How often prediction sets and intervals hold the truth, on the data sets behind SEQ2TENS_DATA.
+
+    python -m benchmarks.coverage classes [--datasets NAME…] [--folders ucr uea tsc]
+    python -m benchmarks.coverage values
+
+Sets come from one fit to the training half. Beside them stands split conformal prediction with the same
+scores: a fit to one half of the training half, scores from the other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from seq2tens.data import Labelled, Split, read, read_ts
+from seq2tens.estimators import RandomLS2TClassifier, RandomLS2TRegressor
+from seq2tens.estimators.random import conformal
+
+DATA = Path(os.environ.get("SEQ2TENS_DATA", "data"))
+FEWEST = 100  # training series
+
+
+class Row(NamedTuple):
+    """Of one data set."""
+
+    dataset: str
+    series: int
+    accuracy: float
+    covered: float
+    size: float
+    split_covered: float
+    split_size: float
+
+
+def data_sets(folders: list[str], names: list[str] | None) -> Iterator[tuple[str, Split]]:
+    """Those with enough training series."""
+    for path in sorted(path for folder in folders for path in (DATA / folder).glob("*.npz")):
+        split = read(path)
+        assert isinstance(split, Split)
+        if len(split.train) >= FEWEST and (names is None or path.stem in names):
+            yield path.stem, split
+
+
+def classes(name: str, split: Split, coverage: float, blocks: int) -> Row:
+    train, test = split
+    whole = fitted(train, blocks)
+    codes = np.searchsorted(whole.classes_, test.labels)
+    sets = whole.predict_set(test.sequences, coverage)
+    accuracy = float((whole.predict_proba(test.sequences).argmax(axis=1) == codes).mean())
+    half_sets, known = split_sets(train, test, coverage, blocks)
+    half_codes = np.searchsorted(known, test.labels)
+    return Row(name, len(train), accuracy, *held(sets, codes), *held(half_sets, half_codes))
+
+
+def held(sets: np.ndarray, codes: np.ndarray) -> tuple[float, float]:
+    """Share of the rows whose set has their class, and mean size of the sets."""
+    return float(sets[np.arange(len(codes)), codes].mean()), float(sets.sum(axis=1).mean())
+
+
+def split_sets(
+    train: Labelled, test: Labelled, coverage: float, blocks: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sets by a model of one half, and its classes: all, as every second series of a class goes to it."""
+    order = np.argsort(train.labels, kind="stable")
+    model = fitted(train[np.sort(order[::2])], blocks)
+    rest = train[np.sort(order[1::2])]
+    codes = torch.from_numpy(np.searchsorted(model.classes_, rest.labels))
+    scores = conformal.class_scores(torch.from_numpy(model.predict_proba(rest.sequences)), codes)
+    probabilities = torch.from_numpy(model.predict_proba(test.sequences))
+    return conformal.prediction_set(probabilities, scores, coverage).numpy(), model.classes_
+
+
+def fitted(half: Labelled, blocks: int) -> RandomLS2TClassifier:
+    return RandomLS2TClassifier(n_blocks=blocks, random_state=0).fit(half.sequences, half.labels)
+
+
+def report_classes(folders: list[str], names: list[str] | None, coverage: float, blocks: int) -> None:
+    print("| data set | series | accuracy | covered | size | covered, split | size, split |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    rows = []
+    for name, split in data_sets(folders, names):
+        rows.append(classes(name, split, coverage, blocks))
+        print_row(rows[-1])
+    means = (statistics.fmean(column) for column in list(zip(*rows, strict=True))[2:])
+    print_row(Row("mean", sum(row.series for row in rows), *means))
+
+
+def print_row(row: Row) -> None:
+    print(f"| {row.dataset} | {row.series} |", *(f"{value:.3f} |" for value in row[2:]), flush=True)
+
+
+def report_values(coverage: float, blocks: int) -> None:
+    """Each set, then the sequences of all sets together."""
+    inside: list[np.ndarray] = []
+    print("| data set | series | R² | covered | width | spread of values |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    for path in sorted((DATA / "regression").glob("*_TRAIN.ts")):
+        name = path.stem.removesuffix("_TRAIN")
+        train, test = read_ts(path), read_ts(path.with_name(f"{name}_TEST.ts"))
+        values, truth = (np.asarray(half.labels, dtype=float) for half in (train, test))
+        model = RandomLS2TRegressor(n_blocks=blocks, random_state=0).fit(train.sequences, values)
+        low, high = model.predict_interval(test.sequences, coverage).T
+        inside.append((low <= truth) & (truth <= high))
+        fit, covered = model.score(test.sequences, truth), inside[-1].mean()
+        width = (high - low).mean()
+        print(f"| {name} | {len(train)} | {fit:.3f} | {covered:.3f} | {width:.4g} | {truth.std():.4g} |")
+    together = np.concatenate(inside)
+    print(f"| all {len(together)} test series | | | {together.mean():.3f} | | |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.coverage", description=__doc__)
+    parser.add_argument("what", choices=["classes", "values"])
+    parser.add_argument("--folders", nargs="+", default=["ucr", "uea", "tsc"])
+    parser.add_argument("--datasets", nargs="+")
+    parser.add_argument("--coverage", type=float, default=0.9)
+    parser.add_argument("--blocks", type=int, default=40)
+    options = parser.parse_args()
+    if options.what == "values":
+        report_values(options.coverage, options.blocks)
+    else:
+        report_classes(options.folders, options.datasets, options.coverage, options.blocks)
+
+
+if __name__ == "__main__":
+    main()
