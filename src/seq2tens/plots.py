@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int, Shaped
+from jaxtyping import Float, Int, Shaped
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
@@ -19,6 +20,8 @@ from seq2tens._storage import write_atomically
 # Above these numbers of classes the cells of a confusion matrix carry no text, and its grid no lines.
 TEXT_CLASSES, GRID_CLASSES = 20, 40
 LONGEST_LABEL = 18
+# Channels of a picture of contributions; the smaller ones are left out.
+MOST_BARS = 40
 COLORS = {"train": "#3b6fb6", "validation": "#d1652b"}
 SUFFIXES = (".png", ".svg", ".pdf")
 
@@ -60,6 +63,38 @@ def confusion_matrix(
         _write_counts(ax, counts, shares)
     right, total = int(np.trace(counts)), int(counts.sum())
     ax.set_title(f"{right} of {total} right ({right / max(total, 1):.1%})")
+    return figure
+
+
+def contributions(
+    channels: Sequence[str], values: Float[np.ndarray, "channels levels"], title: str
+) -> Figure:
+    """A bar for each channel, the largest on top, with the levels in shades one after the other."""
+    check.require(len(channels) == len(values), f"`values` must have {len(channels)} rows, got {len(values)}")
+    order = np.argsort(np.abs(values.sum(axis=1)), kind="stable")[-MOST_BARS:]
+    figure = Figure(figsize=(7, 1.6 + 0.28 * len(order)), layout="constrained")
+    ax = figure.subplots()
+    shades = np.linspace(0.4, 1, values.shape[1])[::-1]
+    for sign in (1, -1):
+        # parts of either sign go their own way from 0
+        signed = np.maximum(sign * values[order], 0)
+        starts = np.cumsum(signed, axis=1) - signed
+        for level, shade in enumerate(shades):
+            color = (*to_rgb(COLORS["validation" if sign > 0 else "train"]), shade)
+            label = f"level {level + 1}" if sign > 0 else None
+            ax.barh(
+                range(len(order)),
+                sign * signed[:, level],
+                left=sign * starts[:, level],
+                color=color,
+                label=label,
+            )
+    ax.plot(values[order].sum(axis=1), range(len(order)), "|", color="#333333", markersize=9, label="sum")
+    ax.set_yticks(range(len(order)), [channels[i] for i in order], parse_math=False)
+    ax.axvline(0, color="#333333", linewidth=0.8)
+    ax.legend(frameon=False, fontsize=8)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.set_title(title, fontsize=10, loc="left", parse_math=False)
     return figure
 
 

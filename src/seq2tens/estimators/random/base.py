@@ -16,6 +16,7 @@ from seq2tens import _checks as check
 from seq2tens._storage import Tensors
 from seq2tens.data import Sequences
 from seq2tens.estimators.inputs import as_sequences
+from seq2tens.estimators.random.contributions import Contributions, contributions
 from seq2tens.estimators.random.explanation import Explanation, explain_features
 from seq2tens.estimators.random.features import RandomLS2TFeatures
 from seq2tens.estimators.random.heads import Head
@@ -72,6 +73,23 @@ class RandomLS2T(LearnsOn):
         self._check_ridge()
         sequences = None if X is None else as_sequences(X)
         return explain_features(self.features_, self.ridge_.coefficients, sequences, top)
+
+    @torch.no_grad()
+    def contributions(self, X: Any) -> Contributions:
+        """What each channel contributed to the scores of each sequence, as numbers that add up to them."""
+        sequences = self._as_in_fit(X)  # type: ignore[attr-defined]
+        self._check_ridge()
+        return self._in_units(
+            contributions(self.features_, self.ridge_, self._table(sequences), self._target_names())
+        )
+
+    def _target_names(self) -> tuple[Any, ...]:
+        """What the columns of a decision are called."""
+        raise NotImplementedError
+
+    def _in_units(self, parts: Contributions) -> Contributions:
+        """In those of predictions."""
+        return parts
 
     def _new_features(self, seed: int) -> RandomLS2TFeatures:
         return RandomLS2TFeatures(

@@ -19,6 +19,7 @@ from seq2tens.estimators.base import SequenceClassifier, SequenceEstimator
 from seq2tens.estimators.inputs import as_labels
 from seq2tens.estimators.random import conformal
 from seq2tens.estimators.random.base import RandomLS2T
+from seq2tens.estimators.random.contributions import Contributions
 from seq2tens.estimators.random.learning import Labels
 from seq2tens.estimators.random.moments import Moments
 from seq2tens.estimators.random.ridge import (
@@ -87,6 +88,9 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
     ) -> None:
         self.inverse_temperature_ = best_inverse_temperature(decisions, labels, weights)
         self.scores_ = conformal.class_scores(self._probabilities(decisions), labels)
+
+    def _target_names(self) -> tuple[Any, ...]:
+        return tuple(self.classes_.tolist())
 
     def _check_labels(self, y: Any, n: int) -> Labels:
         check.require(
@@ -193,6 +197,13 @@ class RandomLS2TRegressor(RandomLS2T, SequenceEstimator, Storable, BaseRegressor
         if self.head is not None:
             return self.head_.predict(self._table(X))
         return self.level_ + self.spread_ * self._decide(X)[:, 0].double().numpy()
+
+    def _target_names(self) -> tuple[Any, ...]:
+        return ("value",)
+
+    def _in_units(self, parts: Contributions) -> Contributions:
+        baseline = self.level_ + self.spread_ * parts.baseline
+        return replace(parts, values=self.spread_ * parts.values, baseline=baseline)
 
     def _check_labels(self, y: Any, n: int) -> Labels:
         check.require(self.head is None, f"`head` must be None to learn on, got {self.head!r}")

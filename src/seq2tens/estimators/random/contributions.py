@@ -1,0 +1,84 @@
+"""What each channel contributed to the scores of a sequence, as numbers that add up to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from seq2tens import _checks as check
+from seq2tens.estimators.random.explanation import Filter, channel_names, explain_features
+from seq2tens.estimators.random.features import RandomLS2TFeatures
+from seq2tens.estimators.random.ridge import Ridge, Table, standardise
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, eq=False)
+class Contributions:
+    """`baseline` + the sum of `values` over channels and levels are the `scores`.
+
+    The baseline is the score of a sequence whose features are the mean of training. A feature contributes
+    its distance from that mean times its coefficient; where it looks at several channels, each gets its share
+    of the weights. Level m is what m steps in their order contribute together.
+    """
+
+    channels: tuple[str, ...]
+    targets: tuple[Any, ...]
+    values: Float[np.ndarray, "rows channels levels targets"]
+    baseline: Float[np.ndarray, " targets"]
+
+    @property
+    def scores(self) -> Float[np.ndarray, "rows targets"]:
+        """The model's decision values, or its predictions in regression."""
+        return self.baseline + self.values.sum(axis=(1, 2))
+
+    def draw(self, row: int = 0, target: Any = None) -> Figure:
+        """A bar for each channel, of one sequence, for this target or that with the highest score."""
+        from seq2tens import plots
+
+        number = int(self.scores[row].argmax()) if target is None else self._number(target)
+        score, baseline = self.scores[row, number], self.baseline[number]
+        title = f"score of {self.targets[number]}: {score:.3g} = {baseline:.3g} (baseline) + bars"
+        return plots.contributions(self.channels, self.values[row, :, :, number], title)
+
+    def _number(self, target: Any) -> int:
+        known = list(self.targets)
+        check.require(target in known, f"`target` must be one of {known}, got {target!r}")
+        return known.index(target)
+
+
+def contributions(
+    features: RandomLS2TFeatures, ridge: Ridge, table: Table, targets: tuple[Any, ...]
+) -> Contributions:
+    """Of the rows of a table of features, which is overwritten."""
+    names, shares = channel_shares(features)
+    parts = standardise(table, ridge.mean, ridge.scale).double()[:, :, None] * ridge.coefficients.double()
+    values = torch.einsum("rft,fcl->rclt", parts, shares).numpy()
+    return Contributions(names, targets, values, ridge.intercept.double().numpy())
+
+
+def channel_shares(
+    features: RandomLS2TFeatures,
+) -> tuple[tuple[str, ...], Float[Tensor, "features channels levels"]]:
+    """The channels by name, and how much of each feature is theirs, at the feature's level."""
+    names = tuple(channel_names(features.preparation_))
+    places = {name: place for place, name in enumerate(names)}
+    shares = np.zeros((features.n_features_, len(names), features.order))
+    all_columns = explain_features(features, torch.ones(features.n_features_, 1), None, features.n_features_)
+    for row in all_columns:
+        for filter in row.filters:
+            where = [places[channel] for channel in filter.channels]
+            shares[row.column, where, row.level - 1] += _weights(filter) / row.level
+    return names, torch.from_numpy(shares)
+
+
+def _weights(filter: Filter) -> Float[np.ndarray, " channels"]:
+    """Of the channels of a convolution, with sum 1."""
+    sizes = np.abs(filter.weights).sum(axis=0)
+    return sizes / max(sizes.sum(), np.finfo(float).tiny)
