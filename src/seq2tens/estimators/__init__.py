@@ -26,6 +26,7 @@ from seq2tens.estimators.imputers import (
 )
 from seq2tens.estimators.networks import NetworkClassifier
 from seq2tens.estimators.random import (
+    Contributions,
     Explanation,
     Filter,
     RandomLS2TClassifier,
@@ -50,6 +51,7 @@ __all__ = [
     "MODELS",
     "BRITSImputer",
     "ClassifierStream",
+    "Contributions",
     "DeepLS2TClassifier",
     "Evaluation",
     "Explanation",
