@@ -64,6 +64,7 @@ def test_too_few_for_what_is_asked():
     assert conformal.threshold(scores, 0.9).item() == 9
     assert conformal.threshold(scores, 0.91).item() == torch.inf
     assert conformal.threshold(scores, 0.1).item() == 1
+    assert conformal.threshold(scores[:0], 0.1).item() == torch.inf
     X, y = noisy_classes(30, 0)
     assert classifier().fit(X, y).predict_set(X, 0.99).all()
 

@@ -101,6 +101,17 @@ def test_a_target_that_is_always_zero():
         np.testing.assert_allclose(found[:, 0], reference(X, Y, weights)[:, 0], rtol=1e-9)
 
 
+def test_each_row_is_left_out_in_turn():
+    X, Y, _ = rows(30)
+    equations, total = NormalEquations(PENALTY), sums(X, Y, torch.ones(30))
+    found = equations.held_out(total, X[:8], Y[:8])
+    for i in range(8):
+        total.subtract(X[[i]], Y[[i]], torch.ones(1))
+        solution = NormalEquations(PENALTY).solve(total)
+        torch.testing.assert_close(found[i], solution[0] + X[i] @ solution[1:], rtol=1e-9, atol=1e-9)
+        total.add(X[[i]], Y[[i]], torch.ones(1))
+
+
 def test_nothing_left():
     X, Y, weights = rows(3)
     total = sums(X, Y, weights)

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from estimators.random.test_conformal import noisy_classes
 from estimators.random.test_learning import assert_same, classifier, regressor, three_classes
 from seq2tens.data import Sequences, from_aeon, read_parquet
 
@@ -49,6 +50,18 @@ def test_parts_are_the_whole():
     assert_same(model, copy.deepcopy(begun).partial_fit(X, y))
     assert model.score(X, y) > 0.6
     assert_same(model.forget(*parts[1]), copy.deepcopy(begun).fit_parts([parts[0], parts[2], parts[3]]))
+
+
+def test_scores_are_of_the_model_of_all_parts():
+    """Sets that were as wide as one small part makes them would cover nearly everything."""
+    parts = [noisy_classes(60, seed) for seed in range(12)]
+    model = classifier(n_blocks=2).fit_parts(parts)
+    begun = classifier(n_blocks=2).partial_fit(*parts[0])
+    assert model.scores_.shape == begun.scores_.shape == (60, 1)
+    assert model.scores_.mean() < begun.scores_.mean()
+    new, labels = noisy_classes(1000, 99)
+    covered = model.predict_set(new, 0.8)[np.arange(1000), np.searchsorted(model.classes_, labels)].mean()
+    assert abs(covered - 0.8) < 0.1
 
 
 def test_one_part_at_a_time_is_in_memory():

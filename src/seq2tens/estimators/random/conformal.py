@@ -44,4 +44,4 @@ def threshold(scores: Float[Tensor, "sample targets"], coverage: float) -> Float
         f"`coverage` must be between 0 and 1, got {coverage!r}",
     )
     rank = math.ceil((len(scores) + 1) * coverage - 1e-9)
-    return scores[rank - 1] if rank <= len(scores) else torch.full_like(scores[0], torch.inf)
+    return scores[rank - 1] if rank <= len(scores) else scores.new_full(scores.shape[1:], torch.inf)

@@ -113,9 +113,14 @@ class LearnsOn:
         first = next(stream, None)
         if first is None:
             raise check.ArgumentError("`parts` must hold at least one part, got none")
-        self.calibrate(*load(first))
+        sequences, labels = load(first)
+        self.calibrate(sequences, labels)
+        sample = self._first_sample(sequences, labels)
+        del sequences, labels
         self._sum_parts(itertools.chain([first], stream), on)
-        return self._solve()
+        self._solve()
+        self._look_again(*sample)
+        return self
 
     def _check_labels(self, y: Any, n: int) -> Labels:
         raise NotImplementedError
@@ -209,6 +214,19 @@ class LearnsOn:
                 self._merge_sums(sums, classes)
             else:
                 self._begin_with(sums, classes)
+
+    def _first_sample(self, X: Any, y: Any) -> tuple[Sequences, Labels]:
+        sequences, labels = self._further(X, y)
+        rows = self._sample(sequences)
+        return sequences[rows], labels[rows]
+
+    @torch.no_grad()
+    def _look_again(self, X: Sequences, labels: Labels) -> None:
+        """At the first sequences, each left out in turn from all that were learned."""
+        with ridge.torch_threads(self._threads(len(self.moments_.second))):
+            table = ridge.standardise(self._table(X), *self.scales_).double()
+            held_out = self.equations_.held_out(self.moments_, table, self._encode(labels).double())
+        self._look_back(held_out.float(), labels)
 
     def _begin_with(self, sums: Moments, classes: np.ndarray | None) -> None:
         if classes is not None:

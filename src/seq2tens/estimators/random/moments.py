@@ -45,7 +45,7 @@ class Moments:
 
     def add(self, table: Table, targets: Targets, weights: RowWeights) -> None:
         """Count these rows."""
-        rows = torch.cat([torch.ones(len(table), 1, dtype=table.dtype), table], dim=1)
+        rows = with_ones(table)
         weighted = rows * weights.to(rows.dtype)[:, None]
         self.joint += weighted.T @ targets.to(rows.dtype)
         for start, stop in panels(len(self.second)):
@@ -109,6 +109,19 @@ class NormalEquations:
         self.factor = self._factorise(moments)
         return self._iterate(moments, self.factor)[0]
 
+    def held_out(self, moments: Moments, table: Table, targets: Targets) -> Targets:
+        """What rows that were counted, with weight 1, would be predicted to be by all others.
+
+        Row r is missed by its residual divided by 1 - rᵀ (Σ w·rrᵀ + penalty)⁻¹ r.
+        """
+        self.factor = None
+        solution = self.solve(moments)
+        assert self.factor is not None  # that of these sums
+        rows = with_ones(table)
+        half = torch.linalg.solve_triangular(self.factor, rows.T.contiguous(), upper=False)
+        remaining = 1 - half.square().sum(dim=0)
+        return targets - (targets - rows @ solution) / remaining[:, None]
+
     def _factorise(self, moments: Moments) -> Tensor:
         diagonal = moments.second.diagonal()
         before = diagonal.clone()
@@ -136,6 +149,11 @@ class NormalEquations:
                 break
             direction = nearby + size / before.clamp(min=tiny(size)) * direction
         return solution, relative(size, begin) ** 0.5
+
+
+def with_ones(table: Table) -> Float[Tensor, "rows 1+features"]:
+    """Features as rows of the sums."""
+    return torch.cat([table.new_ones(len(table), 1), table], dim=1)
 
 
 def add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
