@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+import torch
 from sklearn.linear_model import Ridge as Reference
 
 from estimator_contract import problem, with_gaps
@@ -168,6 +169,20 @@ def test_calibrate_without_labels_leaves_the_penalty_to_the_first():
     assert_same(model, classifier().partial_fit(X, y))
     penalty = model.ridge_.penalty
     assert model.partial_fit(X, y[::-1].copy()).ridge_.penalty == penalty
+
+
+@pytest.mark.parametrize("wrong", ["label", "number"])
+def test_what_is_refused_changes_nothing(wrong, monkeypatch):
+    monkeypatch.setattr(ridge, "BATCH", 4)  # what is wrong comes after the first batch
+    X, y = three_classes(30)
+    model = classifier().partial_fit(X, y)
+    before = copy.deepcopy(model.moments_)
+    rows = [*X[:9], *X] if wrong == "number" else X[:9]
+    labels = np.concatenate([y[:9], y]) if wrong == "number" else np.append(y[:8], "sideways")
+    with pytest.raises(ValueError, match=r"`X` must be among the 30|`y` must hold classes that were learned"):
+        model.forget(rows, labels)
+    assert torch.equal(model.moments_.second, before.second)
+    assert model.moments_.rows == 30
 
 
 def test_errors():

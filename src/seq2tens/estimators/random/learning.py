@@ -80,6 +80,7 @@ class LearnsOn:
         """
         self._check_sums(self)
         sequences, labels = self._further(X, y)
+        self.moments_.check_removable(len(sequences))
         self._count(self.moments_.subtract, sequences, labels)
         return self._solve()
 
@@ -193,9 +194,10 @@ class LearnsOn:
             self.moments_ = Moments.zeros(len(self.scales_[0]), self._encode(labels[:1]).shape[1])
 
     def _count(self, count: Callable[..., None], X: Sequences, labels: Labels) -> None:
+        targets = self._encode(labels)  # all of them before the first is counted: one may be refused
         with ridge.torch_threads(self._threads(len(X))), torch.no_grad():
             for table, rows in self._rows(X):
-                count(table, self._encode(labels[rows]), torch.ones(len(rows)))
+                count(table, targets[rows], torch.ones(len(rows)))
 
     def _rows(self, X: Sequences) -> Iterator[tuple[Float[Tensor, "rows features"], np.ndarray]]:
         for rows in ridge.batches(len(X)):

@@ -54,12 +54,14 @@ class Moments:
 
     def subtract(self, table: Table, targets: Targets, weights: RowWeights) -> None:
         """Take away rows that were counted, with the same weights."""
-        check.require(
-            len(table) <= self.rows,
-            f"`X` must be among the {self.rows} sequences that were learned, got {len(table)}",
-        )
         self.add(table, targets, -weights)
         self.rows -= 2 * len(table)
+
+    def check_removable(self, rows: int) -> None:
+        """Refuse to take away more than there is."""
+        check.require(
+            rows <= self.rows, f"`X` must be among the {self.rows} sequences that were learned, got {rows}"
+        )
 
     def merge(self, other: Moments) -> None:
         """Count the rows of another sum."""
