@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from seq2tens.experiments.baselines import MVARFClassifier
-from seq2tens.experiments.baselines.mvarf import Past, RegressionTree
+from seq2tens.experiments.baselines.mvarf import FLOOR, Past, RegressionTree
 
 
 def test_the_past_by_hand():
@@ -55,7 +55,9 @@ def test_a_series_is_what_all_trees_miss_of_it():
     ).fit(X, np.repeat([0, 1], 8))
     assert len(fitted.trees_) == 2 * 3
     past = Past.of([x.T for x in X], order=2)
-    expected = np.concatenate([tree.errors(past) for tree in fitted.trees_], axis=1)
+    errors = np.concatenate([tree.errors(past) for tree in fitted.trees_], axis=1)
+    logarithms = np.log(errors + FLOOR)
+    expected = np.hstack([errors, logarithms - logarithms.mean(axis=1, keepdims=True)])
     np.testing.assert_allclose(fitted._errors(fitted.trees_, past), expected)
     np.testing.assert_allclose(fitted.predict_proba(X), fitted.forest_.predict_proba(expected))
 

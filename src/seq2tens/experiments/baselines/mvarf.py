@@ -26,6 +26,8 @@ from seq2tens.experiments.baselines.leaves import series_forest
 
 # Part of a class on which a tree is grown. Trees of larger parts have seen most series that they represent.
 PART = 0.3
+# Added to mean squared errors, of values of the order of 1, whose logarithm is taken.
+FLOOR = 1e-8
 
 
 class Setting(NamedTuple):
@@ -41,7 +43,8 @@ class MVARFClassifier(BaselineClassifier):
 
     Each tree is grown on some series of one class, drawn at random, and predicts the change of all channels
     from a number of steps before, also drawn at random. A series is represented by the errors of all trees on
-    each of its channels: those of its own class know how it goes on.
+    each of its channels: those of its own class know how it goes on. It has these errors as they are,
+    and their logarithms less the series' mean of them, for series that are hard to predict for all trees.
 
     Args:
         n_trees: regression trees of each class.
@@ -84,7 +87,9 @@ class MVARFClassifier(BaselineClassifier):
         return self.forest_.predict_proba(self._errors(self.trees_, past))
 
     def _errors(self, trees: list[RegressionTree], past: Past) -> Float[np.ndarray, "series errors"]:
-        return np.concatenate(self._parallel(delayed(tree.errors)(past) for tree in trees), axis=1)
+        errors = np.concatenate(self._parallel(delayed(tree.errors)(past) for tree in trees), axis=1)
+        logarithms = np.log(errors + FLOOR)
+        return np.hstack([errors, logarithms - logarithms.mean(axis=1, keepdims=True)])
 
     def _check(self) -> None:
         check.positive_int("n_trees", self.n_trees)
