@@ -46,7 +46,8 @@ class LS2T(Streamable, nn.Module):
         bias: add a learned constant to each inner product, which plays the part of a time coordinate.
         reverse: functionals of the steps from i on, in place of those up to i.
         return_sequences: all steps, or the whole sequence's value only.
-        normalize: divide level m by a learned power (from 1/2 on) of its number of terms.
+        normalize: divide level m by a power of its number of terms: by this one, a number in (0, 1], or
+            with True by a learned one (from 1/2 on).
         init: `"uniform"` or `"normal"`.
         backend: see `seq2tens.functional.ls2t`.
     """
@@ -69,7 +70,7 @@ class LS2T(Streamable, nn.Module):
         bias: bool = True,
         reverse: bool = False,
         return_sequences: bool = True,
-        normalize: bool = False,
+        normalize: bool | float = False,
         init: Literal["uniform", "normal"] = "uniform",
         backend: F.Backend | None = None,
         device: torch.device | str | None = None,
@@ -93,7 +94,9 @@ class LS2T(Streamable, nn.Module):
         self.weight = nn.Parameter(empty(components, in_features, width))
         self.bias = nn.Parameter(empty(components, width)) if bias else None
         self.lift = nn.Parameter(empty(lift_order - 1)) if learn_lift else None
-        self.exponent_logit = nn.Parameter(empty(order)) if normalize else None
+        check.require(0 <= normalize <= 1, f"`normalize` must be True, False or in (0, 1], got {normalize}")
+        self.exponent_logit = nn.Parameter(empty(order)) if normalize is True else None
+        self.fixed_exponent = float(normalize) if normalize and normalize is not True else None
         self.decay_logit = nn.Parameter(empty(width)) if isinstance(decay, str) else None
         self.register_buffer("decay", _fixed_decay(decay, empty(width)))
         self.reset_parameters()
@@ -154,13 +157,19 @@ class LS2T(Streamable, nn.Module):
         )
         earlier = 0 if state is None else state.steps
         total = Whole(mask).count(x, at_end=True) + earlier if return_state else None
-        if self.exponent_logit is not None:
+        exponent = self.exponent
+        if exponent is not None:
             at_end = not self.return_sequences
             count = Whole(mask).count(x, reverse=self.reverse, at_end=at_end)
             count = count + (earlier if state is None or at_end else state.steps[:, None])
-            output = F.normalize_levels(output, self.exponent_logit.sigmoid(), count)
+            output = F.normalize_levels(output, exponent, count)
         result = _repack(output, packed) if packed is not None and self.return_sequences else output
         return result if total is None else (result, LS2TState(levels, total))
+
+    @property
+    def exponent(self) -> Float[Tensor, " order"] | float | None:
+        """The power of the number of terms by which levels are divided, one per level or for all."""
+        return self.fixed_exponent if self.exponent_logit is None else self.exponent_logit.sigmoid()
 
     def functionals(self) -> dict[str, Any]:
         """What the layer gives to `functional.ls2t`."""
@@ -177,11 +186,11 @@ class LS2T(Streamable, nn.Module):
         }
 
     def _in_context(self, x: Tensor, context: Whole) -> Tensor:
-        levels = context.ls2t(self, x)
-        if self.exponent_logit is None:
+        levels, exponent = context.ls2t(self, x), self.exponent
+        if exponent is None:
             return levels
         count = context.count(x, reverse=self.reverse, at_end=not self.return_sequences)
-        return F.normalize_levels(levels, self.exponent_logit.sigmoid(), count)
+        return F.normalize_levels(levels, exponent, count)
 
 
 class BiLS2T(nn.Module):
