@@ -25,6 +25,12 @@ def test_shuffled_batches_hold_every_row_once(n, size):
     assert sorted(torch.cat(batches).tolist()) == list(range(n))
 
 
+def test_the_last_batch_has_what_is_left():
+    batches = Sampler(recipe(batch_size=16, sampling="remainder"), source(180)).epoch(order(0, 1))
+    assert [len(rows) for rows in batches] == [16] * 11 + [4]
+    assert sorted(torch.cat(batches).tolist()) == list(range(180))
+
+
 def test_epochs_differ_and_come_back():
     sampler = Sampler(recipe(), source(40))
     first, second, again = (torch.cat(sampler.epoch(order(0, e))) for e in (1, 2, 1))

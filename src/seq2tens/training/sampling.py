@@ -40,12 +40,15 @@ class Sampler:
         self.n_batches = -(-self.smallest // each)
 
     def epoch(self, generator: Generator) -> list[Tensor]:
-        """Row numbers of each batch; sizes differ by at most one (per class, if balanced)."""
+        """Row numbers of each batch; sizes differ by at most one (per class, if balanced), or in the last."""
         if self.kind == "buckets":
             return [torch.from_numpy(rows) for rows in length_buckets(self.lengths, self.size, generator)]
         if self.kind == "balanced":
             return self._balanced(generator)
-        return list(torch.randperm(self.n_rows, generator=generator).tensor_split(self.n_batches))
+        shuffled = torch.randperm(self.n_rows, generator=generator)
+        return list(
+            shuffled.split(self.size) if self.kind == "remainder" else shuffled.tensor_split(self.n_batches)
+        )
 
     def _balanced(self, generator: Generator) -> list[Tensor]:
         parts = []

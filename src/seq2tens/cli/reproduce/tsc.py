@@ -22,7 +22,14 @@ Models = Annotated[
     list[str] | None, option("A,B,…", "Which models, see above; repeatable. [default: all that can be run]")
 ]
 Seeds = Annotated[int, option("N", "Runs of each model that has randomness: seeds 0 to N - 1.")]
-Recipe = Annotated[str, option("paper|fast", "How networks are trained: as in the paper, or short.")]
+Recipe = Annotated[
+    str,
+    option(
+        "fast|paper|paper-masked",
+        "How networks are trained: short (fast), or as in the paper, with its zeros in front that networks "
+        "see (paper) or with masks (paper-masked).",
+    ),
+]
 Data = Annotated[
     Path | None, option("DIR", "Folder with the data sets as tsc/NAME.npz. [default: SEQ2TENS_DATA]")
 ]
