@@ -17,8 +17,9 @@ from seq2tens.experiments.mortality.tuning import trials
 from seq2tens.experiments.report.tables import Table
 
 
-def final(model="fcn-ls2t", settings="published", seed=0, epochs=200, **others):
-    return row(MortalityCell("mortality", model, settings, seed, "final", epochs), **others)
+def final(model="fcn-ls2t", settings="published", seed=0, epochs=200, recipe="paper", split=0, **others):
+    cell = MortalityCell("mortality", model, settings, seed, "final", epochs, recipe, split)
+    return row(cell, **others)
 
 
 def told(rows, details=True):
@@ -61,7 +62,7 @@ def test_ours_stand_beside_the_published_ones():
     assert r"(0.539 $\pm$ 0.005)" in named["scores"].latex()
     numbers = next(csv.DictReader(io.StringIO(named["scores"].csv())))
     assert numbers["AUPRC, published"] == "0.539"
-    assert line(named["runs"], "FCN-LS2T", "published", "2")["test AUPRC"].text == "0.540"
+    assert line(named["runs"], "FCN-LS2T", "published", "paper", "0", "2")["test AUPRC"].text == "0.540"
 
 
 def test_what_has_not_been_run_is_shown_as_such():
@@ -71,7 +72,7 @@ def test_what_has_not_been_run_is_shown_as_such():
     assert missing["AUROC"].text == "not run"
     assert missing["AUROC"].published_label == "0.863 ± 0.003"
     assert missing["runs"].text == "0"
-    assert "FCN-LS2T and FCN have not both been run with the published settings yet." in texts
+    assert "FCN-LS2T and FCN have not both been run with the published settings by `paper` yet." in texts
     assert line(named["scores"], "FCN-LS2T", "published")["AUPRC"].text == "0.530"  # one run has no spread
 
 
@@ -80,6 +81,17 @@ def test_the_claim_compares_the_published_settings():
     (claim,) = [text for text in texts if text.startswith("FCN-LS2T less FCN")]
     assert "(1 and 1 runs)" in claim
     assert "AUPRC +0.020 (in the paper +0.011)" in claim
+
+
+def test_runs_by_other_recipes_and_on_other_splits_are_kept_apart():
+    rows = [final(test_auprc=0.54), final(recipe="paper-masked", test_auprc=0.56)]
+    rows += [final(split=split, test_auprc=0.1) for split in (1, 2)]
+    named, _ = told(rows)
+    assert line(named["scores"], "FCN-LS2T", "published", "paper")["AUPRC"].text == "0.540"
+    masked = line(named["scores"], "FCN-LS2T", "published", "paper-masked")
+    assert masked["AUPRC"].text == "0.560"
+    assert masked["accuracy, threshold chosen"].text == "0.860"
+    assert len([row for row in named["scores"].rows if row[0].text == "FCN-LS2T"]) == 2
 
 
 def test_a_run_that_was_cut_short_is_not_taken_for_a_full_one():
@@ -99,19 +111,19 @@ def test_settings_that_were_searched():
     rows = [row(cell, validation_auprc=0.4 + i / 100) for i, cell in enumerate(cells)]
     rows.append(final("fcn", cells[2].settings))
     named, texts = told(rows)
-    assert f"FCN: 3 trials (in the paper 20); the best is `{cells[2].settings}`." in texts
-    table = named["trials-fcn-200"]
+    assert f"FCN, paper: 3 trials (in the paper 20); the best is `{cells[2].settings}`." in texts
+    table = named["trials-fcn-paper-200"]
     assert [cells[0].text for cells in table.rows] == [cell.settings for cell in reversed(cells)]
     assert line(named["scores"], "FCN", "found by search")["runs"].text == "1"
     brief, _ = told(rows, details=False)
-    assert "trials-fcn-200" not in brief
+    assert "trials-fcn-paper-200" not in brief
     assert "runs" not in brief
 
 
 def test_trials_alone_make_a_report():
     (cell,) = trials(["seft"], None, n_trials=1)
     named, _ = told([row(cell)])
-    assert {row[4].text for row in named["scores"].rows} == {"not run"}
+    assert {row[5].text for row in named["scores"].rows} == {"not run"}
 
 
 def test_both_experiments_make_one_report(tmp_path):
