@@ -150,9 +150,9 @@ def _scores(runs: Sequence[FinalRuns]) -> Table:
         f"{SEEDS} runs, and ours less the paper's. AUPRC is the average precision. Epochs are means: those "
         "trained, and the best one, whose weights were tested. Settings are the paper's best (published), "
         "ours for baselines whose settings it does not tell (default), or found by search. The recipe "
-        "`paper` is the published one, `paper-masked` has masks, and inputs and training of our own. Accuracy is that "
-        "at a probability of 1/2, which measures calibration as well; the last column has it at the threshold that "
-        "is best for the validation stays.",
+        "`paper` is the published one, `paper-masked` has masks, and inputs and training of our own. "
+        "Accuracy is that at a probability of 1/2, which measures calibration as well; the last column has "
+        "it at the threshold that is best for the validation stays.",
     )
     header = ("model", "settings", "recipe", "runs", "epochs", *TITLES.values(), "accuracy, threshold chosen")
     return Table("scores", "Test set, beside the published numbers", header, tuple(rows), notes=notes)
