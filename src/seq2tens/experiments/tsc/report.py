@@ -13,6 +13,7 @@ from seq2tens.experiments.report.runs import in_order, provenance
 from seq2tens.experiments.report.statistics import ALPHA, ROPE, Posterior, Scores, ranking, signed_rank
 from seq2tens.experiments.report.tables import NONE, Entry, Table, count, signed
 from seq2tens.experiments.tsc import tables
+from seq2tens.experiments.tsc.comparison import single_runs
 from seq2tens.experiments.tsc.experiment import EXPERIMENT
 from seq2tens.experiments.tsc.results import Results, label, published, published_scores, summarise
 from seq2tens.experiments.tsc.table import NO_RECIPE, RECIPES, Row, grid
@@ -105,6 +106,8 @@ def _accuracies(finished: _Finished, details: bool) -> Part:
     blocks: list[Block] = []
     for results in finished.all:
         blocks += _accuracy_table(results, details)
+    if (compared := single_runs(finished.trained)) is not None:
+        blocks.append(compared)
     far = tables.far_off(finished.all)
     blocks.append(far if far.rows else f"No accuracy is off the published mean by more than {FAR}.")
     return Part("Accuracies", tuple(blocks))
