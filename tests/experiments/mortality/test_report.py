@@ -10,10 +10,11 @@ from experiments.tsc.results_table import row as tsc_row
 from experiments.tsc.results_table import write
 from seq2tens.experiments import report
 from seq2tens.experiments.mortality.models import MODELS
-from seq2tens.experiments.mortality.published import SCORES
+from seq2tens.experiments.mortality.published import RUNS, SCORES
 from seq2tens.experiments.mortality.report import section
 from seq2tens.experiments.mortality.table import TABLE, MortalityCell
 from seq2tens.experiments.mortality.tuning import trials
+from seq2tens.experiments.report.statistics import permutation_test
 from seq2tens.experiments.report.tables import Table
 
 
@@ -92,6 +93,53 @@ def test_runs_by_other_recipes_and_on_other_splits_are_kept_apart():
     assert masked["AUPRC"].text == "0.560"
     assert masked["accuracy, threshold chosen"].text == "0.860"
     assert len([row for row in named["scores"].rows if row[0].text == "FCN-LS2T"]) == 2
+
+
+@pytest.mark.data("../published")
+def test_the_authors_runs_are_those_on_file(on_file):
+    for stored in on_file("mortality_runs.csv"):
+        (name,) = [name for name, model in MODELS.items() if model.label == stored["model"]]
+        theirs = RUNS[name]
+        assert theirs.accuracies == tuple(map(float, stored["accuracy"].split(";")))
+        for measure in ("auprc", "auroc"):
+            bounds = float(stored[f"{measure}_low"]), float(stored[f"{measure}_high"])
+            assert getattr(theirs, measure) == bounds
+        for column in ("epochs", "best_epochs"):
+            wanted = tuple(map(int, stored[column].split("-"))) if stored[column] else None
+            assert getattr(theirs, column) == wanted
+
+
+def test_our_runs_stand_beside_the_authors():
+    rows = [
+        final(seed=seed, test_accuracy=0.841 + seed / 1000, test_auprc=0.56, test_auroc=0.8605)
+        for seed in range(3)
+    ]
+    rows += [final(epochs=3), final(split=1), final("gru-d", "default")]
+    named, _ = told(rows)
+    assert len(named["single-runs"].rows) == 1
+    ours = line(named["single-runs"], "FCN-LS2T", "paper")
+    assert ours["runs"].text == "3"
+    assert ours["accuracy"].text == "0.842 ± 0.001 *"
+    assert ours["p"].value == pytest.approx(
+        permutation_test([0.841, 0.842, 0.843], RUNS["fcn-ls2t"].accuracies)
+    )
+    assert (ours["AUPRC"].text, ours["AUPRC, their range"].text) == ("0.560 ± 0.000", "0.533 to 0.545")
+    assert ours["AUROC"].text.endswith("*")
+    assert (ours["epochs"].text, ours["best epochs"].text) == (
+        "71 to 71 / 170 to 214",
+        "21 to 21 / 119 to 163",
+    )
+    assert "single-runs" not in told([final("gru-d", "default")])[0]
+
+
+def test_later_splits_are_a_table_of_their_own():
+    rows = [final(split=split, test_auroc=0.85 + split / 100) for split in (1, 2, 3)]
+    named, _ = told([*rows, final(), final(split=4, epochs=2)])
+    ours = line(named["later"], "FCN-LS2T")
+    assert (ours["splits"].text, ours["AUROC"].text) == ("3", "0.870 ± 0.010")
+    assert line(named["later"], "MTM")["AUPRC"].text == "0.586 ± 0.041"
+    assert line(named["later"], "Raindrop")["AUROC"].text == "0.828"
+    assert "later" not in told([final()])[0]
 
 
 def test_a_run_that_was_cut_short_is_not_taken_for_a_full_one():

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from seq2tens.experiments.mortality.comparison import later_splits, single_runs
 from seq2tens.experiments.mortality.experiment import EXPERIMENT
 from seq2tens.experiments.mortality.models import MODELS
 from seq2tens.experiments.mortality.published import SCORES
@@ -132,6 +133,8 @@ def _claim(runs: Sequence[FinalRuns], recipe: str) -> str:
 
 def _results(runs: Sequence[FinalRuns]) -> Part:
     blocks: list[Block] = [_scores(runs)]
+    rows = [row for group in runs for row in group.rows]
+    blocks += [table for table in (single_runs(rows), later_splits(rows)) if table is not None]
     if short := [group for group in runs if not group.whole]:
         blocks.append(_short(short))
     return Part("Test results", tuple(blocks))
