@@ -28,9 +28,9 @@ from seq2tens.training.sampling import Sampler
 STEPS = {"fcn-ls2t": 10, "fcn": 60}
 # What operations are for, by how their names begin; the first that fits counts.
 KINDS = {
-    "LS2T": ("_Unobserved", "_Observed", "_Stack", "_LS2T"),
-    "normalisation": ("_Normalize", "_Merge"),
-    "products (convolutions, heads)": ("aten::mm", "aten::addmm", "aten::bmm"),
+    "LS2T": ("_Unobserved", "_Observed"),
+    "normalisation": ("_BatchNorm",),
+    "products (convolutions, heads)": ("_Convolve", "aten::mm", "aten::addmm", "aten::bmm"),
     "optimiser": ("aten::_fused_adam", "Optimizer."),
 }
 REST = "copies, sums, dropout and the rest"

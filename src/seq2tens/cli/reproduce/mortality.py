@@ -104,8 +104,10 @@ def mortality(plan: Plan, machines: Machines, files: Files, options: RunOptions)
 
     For each model settings are drawn at random and trained once each; those with the largest sum of z-scores
     of validation accuracy, AUPRC and AUROC are trained again from every seed, and only these final runs are
-    tested. With --best-published there is no search. Training is the paper's: as many deaths as survivals in
-    each batch, at most 200 epochs, an end after 50 without a better validation AUPRC, whose weights are kept.
+    tested. With --best-published there is no search. Training is the published one: as many deaths as
+    survivals in each batch, an end where validation AUPRC gets no better, whose weights are kept; FCN-LS2T
+    and FCN see zeros in front of every stay. With --recipe paper-masked these are masked, and inputs and
+    training are ours.
 
     Every training is a cell of a table. A row is added to it as soon as a cell is finished, and cells that
     are in it are not run again: the same command goes on after Ctrl-C, a crash or a reboot, a network from
@@ -122,6 +124,7 @@ def mortality(plan: Plan, machines: Machines, files: Files, options: RunOptions)
     \b
       seq2tens reproduce mortality --best-published --models fcn-ls2t,fcn --seeds 1 --data archive
       seq2tens reproduce mortality --best-published --models gru-d --epochs 5
+      seq2tens reproduce mortality --best-published --models fcn-ls2t --seeds 1 --split later
       seq2tens reproduce mortality --models fcn --workers 4 --dry-run
       seq2tens reproduce mortality --ray 10.0.0.5:6379 --threads 4
     """
