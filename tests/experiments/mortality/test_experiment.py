@@ -3,7 +3,6 @@
 import json
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ import torch
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from experiments.mortality.few_stays import few_stays
+from experiments.mortality.mortality_rows import row as made_up_row
 from seq2tens.data import Labelled, Sequences, physionet2012
 from seq2tens.experiments import run
 from seq2tens.experiments.core.registry import find
@@ -42,14 +42,25 @@ def test_keys_never_change():
     assert len({cell().key, cell(recipe=PAPER).key, cell(split=1).key, cell(split=2).key}) == 4
 
 
+OLD = """\
+key,model,settings,seed,purpose,epoch_limit,validation_accuracy,validation_auprc,validation_auroc,test_accuracy,\
+test_auprc,test_auroc,epochs,best_epoch,stopped,parameters,prepare_seconds,fit_seconds,epoch_seconds,\
+predict_seconds,peak_mib,threads,n_train,n_validation,n_test,versions,commit,finished
+1721b8132b30,fcn-ls2t,published,0,final,200,0.814815,0.585175,0.887198,0.828333,0.558718,0.873846,177,127,\
+patience,1420610,7.859,9858.831,36.155,6.852,3155.7,1,7671,1917,2400,torch 2,ce409f8,2026-11-16T10:21:02+00:00
+"""
+
+
 def test_rows_from_before_the_published_recipe_keep_their_meaning(tmp_path):
     """A file without the later columns is read, and gets them with the next row."""
-    old = Path(__file__).parents[3] / "results" / "mortality.csv"
-    rows = {row.key: row for row in TABLE.read(old)}
-    first = rows["1721b8132b30"]
-    assert (first.model, first.recipe, first.split, first.test_auprc) == ("fcn-ls2t", MASKED, 0, 0.558718)
+    table, wanted = tmp_path / "m.csv", MortalityCell("mortality", "fcn-ls2t", "published", 0, recipe=PAPER)
+    table.write_text(OLD)
+    (first,) = TABLE.read(table)
+    assert (first.recipe, first.split, first.test_auprc) == (MASKED, 0, 0.558718)
     assert first.threshold is first.test_accuracy_at_threshold is None
-    assert MortalityCell("mortality", "fcn-ls2t", "published", 0, recipe=PAPER).key not in rows
+    assert wanted.key not in TABLE.finished(table)
+    assert TABLE.append(table, made_up_row(wanted))
+    assert TABLE.read(table) == [first, made_up_row(wanted)]
 
 
 def test_columns():
