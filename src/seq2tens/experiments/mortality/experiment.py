@@ -25,7 +25,7 @@ from seq2tens.experiments.mortality.models import MODELS
 from seq2tens.experiments.mortality.recipes import PAPER
 from seq2tens.experiments.mortality.table import EPOCHS, MEASURES, TABLE, MortalityCell, MortalityRow
 from seq2tens.training import Result, Source, fit
-from seq2tens.training.metrics import validate
+from seq2tens.training.metrics import Metric, validate
 from seq2tens.training.rng import initial
 
 EXPERIMENT = Experiment(
@@ -97,13 +97,12 @@ def measure(
     """
     commit = provenance.commit()  # of the code that is running, not of what it may be in some hours
     prepare_seconds, (stays, inputs) = provenance.timed(lambda: _prepare(cell, data, skip_bad))
-    network, result = train(
-        cell, inputs, inputs.source(stays.train), inputs.source(stays.validation), checkpoint
-    )
+    validation = inputs.source(stays.validation)
+    network, result = train(cell, inputs, inputs.source(stays.train), validation, checkpoint)
     best = result.best
     assert best is not None
     final = cell.purpose == "final"
-    threshold = round(best["validation_threshold"], 6)
+    threshold = _scores(network, inputs, validation, {"threshold": best_threshold})["threshold"]
     predict_seconds, tested = (
         _test(network, inputs, stays, threshold) if final else (None, dict[str, float]())
     )
@@ -140,10 +139,8 @@ def train(
     cell: MortalityCell, inputs: Inputs, train: Source, validation: Source, checkpoint: Path | None = None
 ) -> tuple[nn.Module, Result]:
     """A trained network with the weights of its best epoch, and how it got there."""
-    setup, settings = (
-        MODELS[cell.model].setups[cell.recipe],
-        MODELS[cell.model].resolve(cell.recipe, cell.settings),
-    )
+    setup = MODELS[cell.model].setups[cell.recipe]
+    settings = MODELS[cell.model].resolve(cell.recipe, cell.settings)
     with initial(cell.seed):
         network = setup.network(inputs, settings)
     result = fit(
@@ -164,12 +161,17 @@ def _test(
     network: nn.Module, inputs: Inputs, stays: Stays, threshold: float
 ) -> tuple[float, dict[str, float]]:
     """Seconds and measures of the test stays, which nothing has looked at before."""
-    source, metrics = inputs.source(stays.test), {name: METRICS[name] for name in MEASURES}
-    metrics["accuracy_at_threshold"] = partial(accuracy_at, threshold)
-    seconds, scores = provenance.timed(
-        lambda: validate(network, inputs.loss, source, metrics, Fabric(devices=1), 1)
-    )
-    return round(seconds, 3), {name: round(scores[f"validation_{name}"], 6) for name in metrics}
+    source, metrics = inputs.source(stays.test), {"accuracy_at_threshold": partial(accuracy_at, threshold)}
+    seconds, scores = provenance.timed(lambda: _scores(network, inputs, source, METRICS | metrics))
+    return round(seconds, 3), scores
+
+
+def _scores(
+    network: nn.Module, inputs: Inputs, source: Source, metrics: Mapping[str, Metric]
+) -> dict[str, float]:
+    """The measures of some stays, rounded as they are kept."""
+    found = validate(network, inputs.loss, source, metrics, Fabric(devices=1), 1)
+    return {name: round(found[f"validation_{name}"], 6) for name in metrics}
 
 
 def _probabilities(logits: Float[Tensor, "rows 2"]) -> Float[np.ndarray, " rows"]:
@@ -206,4 +208,4 @@ def best_threshold(logits: Float[Tensor, "rows 2"], labels: Tensor) -> float:
     return float(best[np.abs(best - 0.5).argmin()])
 
 
-METRICS = {"accuracy": accuracy, "auprc": auprc, "auroc": auroc, "threshold": best_threshold}
+METRICS: dict[str, Metric] = {"accuracy": accuracy, "auprc": auprc, "auroc": auroc}

@@ -64,13 +64,13 @@ def search(
     results: str | Path,
     journal: str | Path,
     run: Callable[[Sequence[MortalityCell], str | Path], Summary],
-    *,
-    n_trials: int = TRIALS,
-    epochs: int = EPOCHS,
-    recipe: str = PAPER,
+    **options: Any,
 ) -> SearchResult:
-    """Run the trials that are missing, and choose; `run(cells, results)` is how cells are run."""
-    cells = trials(models, journal, n_trials=n_trials, epochs=epochs, recipe=recipe)
+    """Run the trials that are missing, and choose.
+
+    `run(cells, results)` is how cells are run; `options` are those of `trials`.
+    """
+    cells = trials(models, journal, **options)
     summary = run(cells, results)
     rows = TABLE.read(results) if Path(results).exists() else []
     record(cells, rows, journal)

@@ -46,7 +46,7 @@ class DropoutGRU(nn.GRU):
         """The states where the gates see the state times `visible`."""
         states = []
         weight, gate_weight, bias, gate_bias = self.all_weights[0]
-        for projected in torch_F.linear(rows, weight, bias).unbind(1):  # type: ignore[arg-type]
+        for projected in torch_F.linear(rows, weight, bias).unbind(1):
             state = gru_step(projected, state, visible * state, (gate_weight, gate_bias))
             states.append(state)
         return torch.stack(states, dim=1)
