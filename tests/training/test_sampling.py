@@ -46,6 +46,22 @@ def test_buckets_put_similar_lengths_together():
         assert lengths[rows].max() - lengths[rows].min() < 10
 
 
+@pytest.mark.parametrize(("rare", "common"), [(4, 100), (10, 17), (12, 12)])
+def test_oversampled_batches(rare, common):
+    """As many from both classes: all of the larger, or the smaller three times."""
+    labels = np.repeat([0, 1], [common, rare])
+    sampler = Sampler(recipe(batch_size=8, sampling="oversampled"), source(len(labels), labels))
+    batches = sampler.epoch(order(0, 1))
+    draws = min(common, 3 * rare)
+    rows = torch.cat(batches).numpy()
+    assert len(rows) == 2 * draws
+    assert len(batches) == sampler.n_batches == -(-draws // 4)
+    assert all(labels[batch].mean() == 0.5 for batch in batches)
+    counts = np.bincount(rows, minlength=len(labels))
+    assert counts[:common].max() == 1
+    assert counts[common:].max() - counts[common:].min() <= 1
+
+
 @given(st.integers(1, 9), st.integers(9, 40), st.integers(9, 40), st.integers(3, 12))
 def test_balanced_batches(rare, common, other, size):
     labels = np.repeat(["a", "b", "c"], [rare, common, other])

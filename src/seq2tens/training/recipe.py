@@ -12,7 +12,7 @@ from seq2tens import _checks as check
 from seq2tens.training import schedules
 from seq2tens.training.schedules import Mode, OneCycle, Plateau, Schedule
 
-Sampling = Literal["shuffle", "remainder", "buckets", "balanced"]
+Sampling = Literal["shuffle", "remainder", "buckets", "balanced", "oversampled"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,9 @@ class Recipe:
         class_weights: for a loss that supports them, such as `CrossEntropy`.
         sampling: `"shuffle"` (batches of nearly the same size), `"remainder"` (full batches, and what is left
             in the last one, as in Keras), `"buckets"` (sequences of similar length together) or `"balanced"`
-            (the same number from every class in each batch; an epoch is all of the smallest class).
+            (the same number from every class in each batch; an epoch is all of the smallest class) or
+            `"oversampled"` (likewise, but an epoch is all of the largest class, or three times the smallest
+            where that is less; small classes are repeated).
         average: decay of an exponential moving average of the weights, which then takes the place of the
             weights in validation and in the result.
     """
