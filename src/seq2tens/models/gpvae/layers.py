@@ -12,7 +12,9 @@ from torch import Tensor, nn
 
 from seq2tens import _checks as check
 from seq2tens import functional as F
+from seq2tens.models.gpvae.images import convolved_twice
 from seq2tens.nn import BiLS2T
+from seq2tens.nn.dense import Dense
 
 Values = Float[Tensor, "batch time channels"]
 Mask = Bool[Tensor, "batch time"]
@@ -23,7 +25,7 @@ def dense_layers(in_features: int, sizes: Sequence[int], out_features: int) -> n
     widths = [in_features, *sizes, out_features]
     layers: list[nn.Module] = []
     for before, after in pairwise(widths):
-        layers += [started(nn.Linear(before, after)), nn.ReLU()]
+        layers += [started(Dense(before, after)), nn.ReLU()]
     return nn.Sequential(*layers[:-1])
 
 
@@ -46,7 +48,8 @@ class ImagePreprocessor(nn.Module):
 
     A black and white image has 512 different neighbourhoods of 3 x 3 pixels at most. Hence its first
     convolution takes no more than 512 different values, and what each of them adds to the second one is
-    looked up in a table: the same numbers up to rounding, some thirty times faster.
+    looked up in a table: the same numbers up to rounding, some thirty times faster. Other images are
+    convolved where there is something but zeros around a pixel, see `images`.
     """
 
     def __init__(self, image_shape: tuple[int, int, int], width: int = 256) -> None:
@@ -61,7 +64,16 @@ class ImagePreprocessor(nn.Module):
         images = x.reshape(-1, *self.image_shape).permute(0, 3, 1, 2)
         if images.shape[1] == 1 and not x.requires_grad and bool(((x == 0) | (x == 1)).all()):
             return self._black_and_white(images[:, 0]).view(x.shape)
-        return self.second(self.first(images).relu()).permute(0, 2, 3, 1).reshape(x.shape)
+        return self._coloured(images).permute(0, 2, 3, 1).reshape(x.shape)
+
+    def _coloured(self, images: Float[Tensor, "n colours height width"]) -> Tensor:
+        if images.requires_grad or torch.is_autocast_enabled(images.device.type):
+            return self.second(self.first(images).relu())
+        bias, last_bias = self.first.bias, self.second.bias
+        assert bias is not None
+        assert last_bias is not None
+        y = convolved_twice(images.permute(0, 2, 3, 1), self.first.weight, bias, self.second.weight)
+        return (y + last_bias).permute(0, 3, 1, 2)
 
     def _black_and_white(self, images: Float[Tensor, "n height width"]) -> Tensor:
         _, height, width = images.shape
