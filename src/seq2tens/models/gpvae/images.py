@@ -21,6 +21,7 @@ Patches = Float[Tensor, "patches inputs"]
 
 # Pixels at a time: with 256 filters, hidden values of those around which something is fit into the cache.
 BLOCK_PIXELS = 2**14
+SLICES = 16
 
 
 def convolved_twice(
@@ -59,8 +60,9 @@ class _ConvolvedTwice(torch.autograd.Function):
 def _forward(pictures: Pictures, first: Tensor, bias: Tensor, spread: Tensor) -> Pictures:
     n, height, width, _ = pictures.shape
     busy, patches = _patches(pictures)
-    added, idle = _product(_hidden(patches, first, bias), spread).tensor_split([-1])
-    pixels = idle.expand(busy.numel(), -1).index_copy(0, busy.flatten().nonzero().squeeze(1), added)
+    added = _product(_hidden(patches, first, bias), spread)
+    places = busy.flatten().nonzero().squeeze(1)
+    pixels = added[-1].expand(busy.numel(), -1).index_copy(0, places, added[: len(places)])
     columns = pixels.view(n, height * width, -1).mT
     return torch_F.fold(columns, (height, width), 3, padding=1).permute(0, 2, 3, 1)
 
@@ -72,7 +74,8 @@ def _backward(
     hidden = _hidden(patches, first, bias)
     dbusy = _windows(dy)[busy].flatten(1)
     dall = _windows(dy.sum(0, keepdim=True)).sum((0, 1, 2)).flatten()
-    dadded = torch.cat([dbusy, (dall - dbusy.sum(0))[None]])
+    dadded = torch_F.pad(dbusy, (0, 0, 0, len(patches) - len(dbusy)))
+    dadded[-1] = dall - dbusy.sum(0)
     dspread = dadded.T @ hidden
     dhidden = _product(dadded, spread.T).mul_(hidden.sign_())  # 0 or 1, the ReLU's slope
     return (patches.T @ dhidden).T, dhidden.sum(0), dspread
@@ -81,7 +84,8 @@ def _backward(
 def _patches(pictures: Pictures) -> tuple[Bool[Tensor, "n height width"], Patches]:
     """Where pixels have something around them, and what it is; in the end zeros, for all other pixels."""
     busy = _with_neighbours((pictures != 0).any(-1))
-    return busy, torch_F.pad(_windows(pictures)[busy].flatten(1), (0, 0, 0, 1))
+    patches = _windows(pictures)[busy].flatten(1)
+    return busy, torch_F.pad(patches, (0, 0, 0, SLICES - len(patches) % SLICES))
 
 
 def _windows(pictures: Pictures) -> Float[Tensor, "n height width colours 3 3"]:
@@ -100,8 +104,8 @@ def _hidden(patches: Patches, first: Tensor, bias: Tensor) -> Float[Tensor, "pat
 
 
 def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """A linear layer by the kernel for convolutions, which is faster on wide and flat matrices."""
-    return F.convolve(x[None], weight[..., None], bias)[0]
+    """A linear layer by the kernel for convolutions, in slices, which threads may share."""
+    return F.convolve(x.unflatten(0, (SLICES, -1)), weight[..., None], bias).flatten(0, 1)
 
 
 def _blocks(pictures: Pictures) -> tuple[Tensor, ...]:
