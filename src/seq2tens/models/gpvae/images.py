@@ -6,6 +6,7 @@ it is computed once for all pixels that have nothing but zeros around them, and 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -21,6 +22,7 @@ Patches = Float[Tensor, "patches inputs"]
 
 # Pixels at a time: with 256 filters, hidden values of those around which something is fit into the cache.
 BLOCK_PIXELS = 2**14
+# Parts of a product that threads may share.
 SLICES = 16
 
 
@@ -35,9 +37,29 @@ def convolved_twice(
     Hidden values are many times as large as the pictures. They are made a few pictures at a time, and again
     for gradients: to keep them would take longer.
     """
-    spread = second.flip(2, 3).permute(0, 2, 3, 1).flatten(0, 2)  # what a pixel adds around itself
-    y: Tensor = _ConvolvedTwice.apply(pictures, first.flatten(1), bias, spread)
+    spread = second.flip(2, 3).permute(2, 3, 0, 1).flatten(0, 2)  # what a pixel adds around itself
+    y: Tensor = _ConvolvedTwice.apply(pictures, first.permute(0, 2, 3, 1).flatten(1), bias, spread)
     return y
+
+
+def added_around(
+    busy: Bool[Tensor, "n height width"],
+    added: Float[Tensor, "pixels around"],
+    idle: Float[Tensor, " around"],
+) -> Pictures:
+    """Sums of what pixels add to the 3 x 3 around them, row by row with the colours last: `added` for the
+    busy ones in their order, `idle` for each of the others."""
+    (n, height, width), colours = busy.shape, len(idle) // 9
+    size = (n, height + 2, width + 2, colours)  # with an edge around every picture
+    picture, row, column = busy.nonzero(as_tuple=True)
+    corners = ((picture * size[1] + row) * size[2] + column) * colours
+    rows, run = torch.arange(3, device=busy.device), torch.arange(3 * colours, device=busy.device)
+    places = corners[:, None, None] + rows[:, None] * size[2] * colours + run
+    total = added.new_zeros(math.prod(size)).index_add(0, places.flatten(), (added - idle).flatten())
+    without = torch_F.conv_transpose2d(
+        idle.new_ones(1, 1, height, width), idle.view(1, 3, 3, -1).permute(0, 3, 1, 2), padding=1
+    )
+    return total.view(size)[:, 1:-1, 1:-1] + without.permute(0, 2, 3, 1)
 
 
 class _ConvolvedTwice(torch.autograd.Function):
@@ -58,13 +80,9 @@ class _ConvolvedTwice(torch.autograd.Function):
 
 
 def _forward(pictures: Pictures, first: Tensor, bias: Tensor, spread: Tensor) -> Pictures:
-    n, height, width, _ = pictures.shape
     busy, patches = _patches(pictures)
     added = _product(_hidden(patches, first, bias), spread)
-    places = busy.flatten().nonzero().squeeze(1)
-    pixels = added[-1].expand(busy.numel(), -1).index_copy(0, places, added[: len(places)])
-    columns = pixels.view(n, height * width, -1).mT
-    return torch_F.fold(columns, (height, width), 3, padding=1).permute(0, 2, 3, 1)
+    return added_around(busy, added[: int(busy.sum())], added[-1])
 
 
 def _backward(
@@ -88,9 +106,10 @@ def _patches(pictures: Pictures) -> tuple[Bool[Tensor, "n height width"], Patche
     return busy, torch_F.pad(patches, (0, 0, 0, SLICES - len(patches) % SLICES))
 
 
-def _windows(pictures: Pictures) -> Float[Tensor, "n height width colours 3 3"]:
+def _windows(pictures: Pictures) -> Float[Tensor, "n height width 3 3 colours"]:
     """The 3 x 3 pixels around each one, 0 beyond the edge."""
-    return torch_F.pad(pictures, (0, 0, 1, 1, 1, 1)).unfold(1, 3, 1).unfold(2, 3, 1)
+    padded = torch_F.pad(pictures, (0, 0, 1, 1, 1, 1))
+    return padded.unfold(1, 3, 1).unfold(2, 3, 1).permute(0, 1, 2, 4, 5, 3)
 
 
 def _with_neighbours(marked: Bool[Tensor, "n height width"]) -> Bool[Tensor, "n height width"]:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from seq2tens import _checks as check
 from seq2tens import functional as F
-from seq2tens.models.gpvae.images import convolved_twice
+from seq2tens.models.gpvae.images import added_around, convolved_twice
 from seq2tens.nn import BiLS2T
 from seq2tens.nn.dense import Dense
 
@@ -76,23 +76,17 @@ class ImagePreprocessor(nn.Module):
         return (y + last_bias).permute(0, 3, 1, 2)
 
     def _black_and_white(self, images: Float[Tensor, "n height width"]) -> Tensor:
-        _, height, width = images.shape
-        table = self._table(images)
-        beyond_edge = len(table) - 1
-        codes = nn.functional.pad(_neighbourhoods(images), (1, 1, 1, 1), value=beyond_edge)
-        total = images.new_zeros(images.numel())
-        for row in range(3):
-            for column in range(3):
-                shifted = codes[:, row : row + height, column : column + width].flatten()
-                total = total + table[:, 3 * row + column].index_select(0, shifted)
+        codes, table = _neighbourhoods(images), self._table(images)
+        busy = codes != 0
+        y = added_around(busy, table.index_select(0, codes[busy]), table[0])
         assert self.second.bias is not None
-        return total + self.second.bias
+        return y + self.second.bias
 
     def _table(self, like: Tensor) -> Float[Tensor, "codes places"]:
-        """What a pixel with each neighbourhood adds to itself and to its neighbours; in the end nothing."""
+        """What a pixel with each neighbourhood adds to those around itself."""
         bits = torch.arange(512, device=like.device)[:, None] >> torch.arange(9, device=like.device) & 1
         hidden = nn.functional.linear(bits.to(like.dtype), self.first.weight.flatten(1), self.first.bias)
-        return nn.functional.pad(hidden.relu() @ self.second.weight[0].flatten(1), (0, 0, 0, 1))
+        return hidden.relu() @ self.second.weight[0].flip(1, 2).flatten(1)
 
 
 def _neighbourhoods(images: Float[Tensor, "n height width"]) -> Int[Tensor, "n height width"]:
