@@ -12,7 +12,9 @@ from torch import Tensor, nn
 
 from seq2tens import _checks as check
 from seq2tens import functional as F
+from seq2tens.models.gpvae.images import added_around, convolved_twice
 from seq2tens.nn import BiLS2T
+from seq2tens.nn.dense import Dense
 
 Values = Float[Tensor, "batch time channels"]
 Mask = Bool[Tensor, "batch time"]
@@ -23,7 +25,7 @@ def dense_layers(in_features: int, sizes: Sequence[int], out_features: int) -> n
     widths = [in_features, *sizes, out_features]
     layers: list[nn.Module] = []
     for before, after in pairwise(widths):
-        layers += [started(nn.Linear(before, after)), nn.ReLU()]
+        layers += [started(Dense(before, after)), nn.ReLU()]
     return nn.Sequential(*layers[:-1])
 
 
@@ -46,7 +48,8 @@ class ImagePreprocessor(nn.Module):
 
     A black and white image has 512 different neighbourhoods of 3 x 3 pixels at most. Hence its first
     convolution takes no more than 512 different values, and what each of them adds to the second one is
-    looked up in a table: the same numbers up to rounding, some thirty times faster.
+    looked up in a table: the same numbers up to rounding, some thirty times faster. Other images are
+    convolved where there is something but zeros around a pixel, see `images`.
     """
 
     def __init__(self, image_shape: tuple[int, int, int], width: int = 256) -> None:
@@ -61,26 +64,29 @@ class ImagePreprocessor(nn.Module):
         images = x.reshape(-1, *self.image_shape).permute(0, 3, 1, 2)
         if images.shape[1] == 1 and not x.requires_grad and bool(((x == 0) | (x == 1)).all()):
             return self._black_and_white(images[:, 0]).view(x.shape)
-        return self.second(self.first(images).relu()).permute(0, 2, 3, 1).reshape(x.shape)
+        return self._coloured(images).permute(0, 2, 3, 1).reshape(x.shape)
+
+    def _coloured(self, images: Float[Tensor, "n colours height width"]) -> Tensor:
+        if images.requires_grad or torch.is_autocast_enabled(images.device.type):
+            return self.second(self.first(images).relu())
+        bias, last_bias = self.first.bias, self.second.bias
+        assert bias is not None
+        assert last_bias is not None
+        y = convolved_twice(images.permute(0, 2, 3, 1), self.first.weight, bias, self.second.weight)
+        return (y + last_bias).permute(0, 3, 1, 2)
 
     def _black_and_white(self, images: Float[Tensor, "n height width"]) -> Tensor:
-        _, height, width = images.shape
-        table = self._table(images)
-        beyond_edge = len(table) - 1
-        codes = nn.functional.pad(_neighbourhoods(images), (1, 1, 1, 1), value=beyond_edge)
-        total = images.new_zeros(images.numel())
-        for row in range(3):
-            for column in range(3):
-                shifted = codes[:, row : row + height, column : column + width].flatten()
-                total = total + table[:, 3 * row + column].index_select(0, shifted)
+        codes, table = _neighbourhoods(images), self._table(images)
+        busy = codes != 0
+        y = added_around(busy, table.index_select(0, codes[busy]), table[0])
         assert self.second.bias is not None
-        return total + self.second.bias
+        return y + self.second.bias
 
     def _table(self, like: Tensor) -> Float[Tensor, "codes places"]:
-        """What a pixel with each neighbourhood adds to itself and to its neighbours; in the end nothing."""
+        """What a pixel with each neighbourhood adds to those around itself."""
         bits = torch.arange(512, device=like.device)[:, None] >> torch.arange(9, device=like.device) & 1
         hidden = nn.functional.linear(bits.to(like.dtype), self.first.weight.flatten(1), self.first.bias)
-        return nn.functional.pad(hidden.relu() @ self.second.weight[0].flatten(1), (0, 0, 0, 1))
+        return hidden.relu() @ self.second.weight[0].flip(1, 2).flatten(1)
 
 
 def _neighbourhoods(images: Float[Tensor, "n height width"]) -> Int[Tensor, "n height width"]:
