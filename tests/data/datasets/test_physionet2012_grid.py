@@ -6,7 +6,15 @@ import pytest
 from data.datasets.stays import described, pack, rows_of, write_sets
 from seq2tens.data import Labelled, Sequences, physionet2012
 
-HOURS = ("00:07,HR,73", "00:40,HR,75", "01:00,HR,80", "01:00,HR,82", "03:00,MechVent,1", "47:59,Temp,36", "48:00,Temp,39")
+HOURS = (
+    "00:07,HR,73",
+    "00:40,HR,75",
+    "01:00,HR,80",
+    "01:00,HR,82",
+    "03:00,MechVent,1",
+    "47:59,Temp,36",
+    "48:00,Temp,39",
+)
 STAYS = {"a": {11: described(11, *HOURS, weight=80)}, "b": {12: described(12, "02:30,GCS,15")}}
 DEATHS = {11: 1, 12: 0}
 

@@ -10,7 +10,7 @@ import csv
 import io
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import astuple, fields
+from dataclasses import MISSING, astuple, fields
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -65,11 +65,17 @@ _COLUMN_TYPES: dict[str, tuple[Callable[[str], Any], str]] = {
 
 
 class RowTable(Generic[R]):
-    """How rows of one kind are kept in files."""
+    """How rows of one kind are kept in files.
+
+    Columns with a default were added later, at the end: a table without them is read all the same, and has
+    them as soon as a row is added to it.
+    """
 
     def __init__(self, row: type[R]) -> None:
         self.row = row
         self.columns = tuple(field.name for field in fields(row))  # type: ignore[arg-type]
+        added = [field.name for field in fields(row) if field.default is not MISSING]  # type: ignore[arg-type]
+        self.first_columns = self.columns[: len(self.columns) - len(added)]
 
     def read(self, path: str | Path) -> list[R]:
         """All finished cells, in the order in which they were added.
@@ -77,11 +83,12 @@ class RowTable(Generic[R]):
         A table with other columns, cells that cannot be read or a cell that is there twice is an error.
         """
         lines = csv_lines(path)
-        self._check_header(next(lines, (1, []))[1], path)
+        columns = next(lines, (1, []))[1]
+        self._check_header(columns, path)
         rows: dict[str, R] = {}
         for number, cells in lines:
             place = f"{path}, line {number}"
-            row = self._row(cells, place)
+            row = self._row(cells, len(columns), place)
             require(row.key not in rows, f"{place}: the cell {row.key} must be there once, got it again")
             rows[row.key] = row
         return list(rows.values())
@@ -96,7 +103,7 @@ class RowTable(Generic[R]):
         with FileLock(path.with_name(f".{path.name}.lock")):
             if row.key in self.finished(path):
                 return False
-            text = _text(path) if path.exists() else csv_text([self.columns])
+            text = self._text_with_all_columns(path) if path.exists() else csv_text([self.columns])
             # An editor may have taken the last line's end away.
             text = text.rstrip("\n") + "\n" + csv_text([astuple(row)])  # type: ignore[call-overload]
             write_atomically(path, text.encode())
@@ -106,23 +113,32 @@ class RowTable(Generic[R]):
         """The keys of all finished cells; none where there is no table yet."""
         return {row.key for row in self.read(path)} if Path(path).exists() else set()
 
+    def _text_with_all_columns(self, path: Path) -> str:
+        """The text of a table, with the columns that were added after it was made."""
+        (_, header), *lines = csv_lines(path)
+        added = fields(self.row)[len(header) :]  # type: ignore[arg-type]
+        if not added:
+            return _text(path)
+        defaults = [field.default for field in added]
+        return csv_text([self.columns, *([*cells, *defaults] for _, cells in lines)])
+
     def _check_header(self, header: list[str], path: str | Path) -> None:
         unknown = [name for name in header if name not in self.columns]
-        missing = [name for name in self.columns if name not in header]
+        missing = [name for name in self.first_columns if name not in header]
         require(not unknown, f"{path}, line 1: must have known columns only, got also {', '.join(unknown)}")
         require(not missing, f"{path}, line 1: must have all columns, got none for {', '.join(missing)}")
         require(
-            tuple(header) == self.columns,
+            tuple(header) == self.columns[: len(header)],
             f"{path}, line 1: must have the columns in the order {', '.join(self.columns)}",
         )
 
-    def _row(self, cells: list[str], place: str) -> R:
+    def _row(self, cells: list[str], expected: int, place: str) -> R:
         require(
-            len(cells) == len(self.columns),
-            f"{place}: must have {len(self.columns)} cells like the header, got {len(cells)}",
+            len(cells) == expected,
+            f"{place}: must have {expected} cells like the header, got {len(cells)}",
         )
         values: dict[str, Any] = {}
-        for field, text in zip(fields(self.row), cells, strict=True):  # type: ignore[arg-type]
+        for field, text in zip(fields(self.row), cells, strict=False):  # type: ignore[arg-type]
             parse, meaning = _COLUMN_TYPES[str(field.type)]
             try:
                 values[field.name] = parse(text)

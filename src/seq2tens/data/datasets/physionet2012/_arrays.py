@@ -9,7 +9,14 @@ from jaxtyping import Int
 
 from seq2tens._checks import require
 from seq2tens.data import _packed
-from seq2tens.data.datasets.physionet2012._measurements import HORIZON, NUMBERS, Measurements, Pick, Records, gather
+from seq2tens.data.datasets.physionet2012._measurements import (
+    HORIZON,
+    NUMBERS,
+    Measurements,
+    Pick,
+    Records,
+    gather,
+)
 from seq2tens.data.readers._text import malformed, naming, numbered_lines
 from seq2tens.data.readers._zip import read_arrays
 
