@@ -120,7 +120,7 @@ def train_by_hand(parts, wanted, **options):
         IncompleteSource(parts.train),
         recipe=SETTINGS[wanted.dataset].recipe(wanted.epoch_limit),
         seed=wanted.seed,
-        validation=IncompleteSource(parts.validation, scored=True),
+        validation=IncompleteSource(parts.test, scored=True),
         metrics=HELD_OUT_METRICS,
         progress="silent",
         **options,
@@ -132,7 +132,7 @@ def train_by_hand(parts, wanted, **options):
 def test_a_row_is_what_training_and_scoring_by_hand_give(data, tmp_path):
     wanted = cell(epochs=2)
     row = imputation.measure(wanted, 1, data=str(data), keep=str(tmp_path))
-    parts = healing_mnist.load(data)
+    parts = healing_mnist.load(data, validation=False)
     model, result = train_by_hand(parts, wanted)
     test = parts.test[:]
     values, observed, truth = (torch.from_numpy(a) for a in (test.values, test.observed, test.truth))
@@ -150,7 +150,7 @@ def test_a_row_is_what_training_and_scoring_by_hand_give(data, tmp_path):
     last = result.history[-1]
     assert row.validation_nll == round(last["validation_nll"], 6)
     assert row.validation_mse == round(last["validation_rounded_mse"], 6)
-    assert (row.epochs, row.epoch_limit, row.limit, row.n_train, row.n_test) == (2, 2, 0, 20, 20)
+    assert (row.epochs, row.epoch_limit, row.limit, row.n_train, row.n_test) == (2, 2, 0, 24, 20)
     assert row.parameters == sum(p.numel() for p in model.parameters())
     curve = read(cell_files(tmp_path, wanted.key).curve)
     assert curve["epoch"] == [1, 2]
@@ -191,7 +191,7 @@ def test_pictures_are_of_the_same_sequences_for_every_model(data, tmp_path):
 
 @pytest.mark.parametrize("dataset", ["hmnist", pytest.param("sprites", marks=pytest.mark.slow)])
 def test_rules_are_those_of_the_library(dataset, data):
-    parts = {"hmnist": healing_mnist, "sprites": sprites}[dataset].load(data)
+    parts = healing_mnist.load(data, validation=False) if dataset == "hmnist" else sprites.load(data)
     train, test = (part[range(len(part))] for part in (parts.train, parts.test))
     expected = {
         "mean": mean_imputation(test.with_nan, over="sequence"),
@@ -342,7 +342,10 @@ def test_cells_run_in_processes_and_go_on_where_they_were(data, tmp_path):
 
     with pytest.raises(Enough):
         train_by_hand(
-            healing_mnist.load(data), wanted, checkpoint=Checkpoints(folder, seconds=0), callbacks=[Stop()]
+            healing_mnist.load(data, validation=False),
+            wanted,
+            checkpoint=Checkpoints(folder, seconds=0),
+            callbacks=[Stop()],
         )
     assert len(list(folder.iterdir())) == 2
     summary = run(

@@ -31,7 +31,7 @@ class Parts:
 
     Attributes:
         train: what is trained on.
-        validation: what is watched meanwhile, None where the paper has none; nothing is chosen by it.
+        watched: what is scored after every epoch, for the curve; nothing is chosen by it. None for nothing.
         test: what is imputed and scored.
         labels: of the test part, for a classifier on imputed sequences; None where there are none.
         binary: whether values are 0 and 1.
@@ -40,7 +40,7 @@ class Parts:
     """
 
     train: Part
-    validation: Part | None
+    watched: Part | None
     test: Part
     labels: np.ndarray | None
     binary: bool = False
@@ -65,8 +65,9 @@ class _Loader(Protocol):
 
 
 def _healing_mnist(folder: str | None) -> Parts:
-    digits = healing_mnist.load(folder)
-    return Parts(digits.train, digits.validation, digits.test, digits.test.labels, binary=True)
+    """All sequences but those of the test part are trained on; hence it is these that are watched."""
+    digits = healing_mnist.load(folder, validation=False)
+    return Parts(digits.train, digits.test, digits.test, digits.test.labels, binary=True)
 
 
 def _sprites(folder: str | None) -> Parts:

@@ -48,7 +48,7 @@ NOT_TRAINED = {
 }
 # Of the recurrent state, as its authors have it.
 BRITS_WIDTH = 108
-# Sequences of the validation part that are scored after every epoch, for the curve only.
+# Sequences that are scored after every epoch, for the curve only.
 WATCHED = 2000
 EXPERIMENT = Experiment(
     name="imputation",
@@ -186,8 +186,8 @@ def _train_network(cell: ImputationCell, parts: Parts, checkpoint: Path | None) 
     with initial(cell.seed):
         model = network(cell.dataset, cell.model)
     watched = None
-    if parts.validation is not None:
-        watched = _first(IncompleteSource(parts.validation, scored=True), WATCHED)
+    if parts.watched is not None:
+        watched = _first(IncompleteSource(parts.watched, scored=True), WATCHED)
     result = fit(
         model,
         NegativeElbo(),

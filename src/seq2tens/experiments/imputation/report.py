@@ -249,14 +249,14 @@ def _curve_table(dataset: str, files: Files) -> list[Block]:
     epochs = sorted({epoch for of_line in values for epoch in of_line})
     rows = [(count(int(epoch)), *(number(of_line.get(epoch), 3) for of_line in values)) for epoch in epochs]
     caption = f"{SETS[dataset]}: NLL of hidden entries after each epoch"
-    notes = (f"Of the first {WATCHED:,} validation sequences, first seed; nothing is chosen by it.",)
+    notes = (f"Of the first {WATCHED:,} test sequences, first seed; nothing is chosen by it.",)
     header = ("epoch", *(line.label for line in lines))
     return [Table(f"{dataset}-curve-table", caption, header, tuple(rows), notes=notes)]
 
 
 def _curve(dataset: str, files: Files) -> list[Block]:
     for column, title in (
-        ("validation_nll", "validation NLL"),
+        ("validation_nll", "NLL of hidden entries"),
         ("train_loss", "training loss, minus the bound"),
     ):
         if lines := _lines(files, "curve", "epoch", column):

@@ -66,7 +66,8 @@ class ImputationRow(AnyRow):
     over random orders, and `auroc_orders` are its values in each of them, the same ones for all models, with
     blanks between them. `coverage` is the share of hidden entries in their predicted interval of 90 %.
     Measures that a data set or a model does not have are None, and so are `validation_nll` and
-    `validation_mse`, of the last epoch, where there is no validation part.
+    `validation_mse` where nothing is watched; otherwise they are those of the first test sequences after the
+    last epoch (of a validation part in rows without `protocol`).
 
     `protocol` is empty in rows of before the published protocol was known in full: other data of Physionet
     and HMNIST, other networks. They are not to be compared with the others.
