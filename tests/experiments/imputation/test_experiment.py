@@ -300,7 +300,7 @@ def test_networks_are_those_of_the_paper_or_ours(dataset, name):
     assert (encoder.covariance == "deviations") == (name in ("vae", "hi-vae"))
     if encoder.image is not None:
         assert encoder.image.last_relu == (name in SETTINGS["sprites"].models)
-    if name == "gp-vae-bls2t":
+    if name in ("gp-vae-bls2t", "gp-vae-bls2t-no-relu"):
         width = settings.network["encoder_sizes"][0]
         assert encoder.block.out_features == 4 * width
         assert tuple(encoder.block.norm.weight.shape) == (settings.steps, 1, width)

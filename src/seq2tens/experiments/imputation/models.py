@@ -131,6 +131,12 @@ _LIST = (
     Model(name="vae-conv", label="VAE, convolution (ours)", network={**_CONVOLUTION, "masked": False}),
     Model(name="hi-vae-conv", label="HI-VAE, convolution (ours)", network=_CONVOLUTION),
     Model(
+        name="gp-vae-bls2t-no-relu",
+        label="GP-VAE (B-LS2T, images without the second ReLU; ours)",
+        network={"encoder": "bls2t-published", "image_relu": False},
+        steps=True,
+    ),
+    Model(
         name="gp-vae-bls2t-wide",
         label="GP-VAE (B-LS2T, twice as wide; ours)",
         network={"encoder": "bls2t", "image_relu": False},
