@@ -3,13 +3,14 @@
 import os
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, field, make_dataclass, replace
 
 import numpy as np
 import pytest
 
 from seq2tens._checks import ArgumentError
 from seq2tens.experiments import Row, append, read
+from seq2tens.experiments.core.rows import RowTable
 from seq2tens.experiments.tsc.table import TABLE
 
 ROW = Row(
@@ -56,6 +57,26 @@ def test_a_cell_is_added_once(tmp_path):
     append(path, ROW)
     assert not append(path, replace(ROW, accuracy=0.5))
     assert read(path) == [ROW]
+
+
+def test_a_table_from_before_a_column_was_added(tmp_path):
+    fields = [("protocol", "str", field(default="")), ("spread", "float | None", field(default=None))]
+    later_row = make_dataclass("LaterRow", fields, bases=(Row,), frozen=True, kw_only=True)
+    path, later = tmp_path / "tsc.csv", RowTable(later_row)
+    before = [ROW, replace(ROW, key="other", versions='a, "b"', epochs=None)]
+    for row in before:
+        append(path, row)
+    old = [later_row(**asdict(row)) for row in before]
+    assert later.read(path) == old
+    new = later_row(**asdict(replace(ROW, key="new")), protocol="published", spread=0.5)
+    assert later.append(path, new)
+    assert later.read(path) == [*old, new]
+    assert path.read_text().splitlines()[0] == ",".join(later.columns)
+    assert path.read_text().splitlines()[1].endswith(f"{ROW.finished},,")
+    with pytest.raises(
+        ArgumentError, match="line 1: must have known columns only, got also protocol, spread"
+    ):
+        read(path)
 
 
 def test_a_table_without_its_last_line_end(tmp_path):

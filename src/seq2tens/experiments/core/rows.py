@@ -72,7 +72,11 @@ _COLUMN_TYPES: dict[str, tuple[Callable[[str], Any], str]] = {
 
 
 class RowTable(Generic[R]):
-    """How rows of one kind are kept in files."""
+    """How rows of one kind are kept in files.
+
+    Columns with a default were added later, at the end: a table without them is read all the same, and has
+    them as soon as a row is added to it.
+    """
 
     def __init__(self, row: type[R]) -> None:
         self.row = row

@@ -14,7 +14,7 @@ from seq2tens._checks import choice, require
 from seq2tens.data.datasets._folders import dataset_folder
 from seq2tens.data.datasets.physionet2012._arrays import is_packed, read_packed
 from seq2tens.data.datasets.physionet2012._grid import GRID_CHANNELS, grid
-from seq2tens.data.datasets.physionet2012._measurements import CHANNELS, STATIC, Records, Skipped
+from seq2tens.data.datasets.physionet2012._measurements import CHANNELS, STATIC, Pick, Records, Skipped
 from seq2tens.data.datasets.physionet2012._text import read_text
 from seq2tens.data.labelled import Labelled
 from seq2tens.data.readers._text import naming
@@ -92,15 +92,20 @@ def load(
     return _parts(read_packed(home) if is_packed(home) else _read_sets(home, skip_bad), division)
 
 
-def load_set(letter: str, folder: str | Path | None = None, *, skip_bad: bool = False) -> Records:
-    """Read one of the challenge's sets, `a`, `b` or `c`, without a split; otherwise as `load`."""
+def load_set(
+    letter: str, folder: str | Path | None = None, *, skip_bad: bool = False, pick: Pick = "mean"
+) -> Records:
+    """Read one of the challenge's sets, `a`, `b` or `c`, without a split; otherwise as `load`.
+
+    Of several values of a parameter at one time, the `"mean"` counts or the `"last"`, as `pick` says.
+    """
     choice("letter", letter, ("a", "b", "c"))
     home = dataset_folder(folder, "physionet2012")
     _check_layout(home)
     if is_packed(home):
-        return read_packed(home, letter)
+        return read_packed(home, letter, pick)
     require((home / f"set-{letter}").is_dir(), f"`folder` must hold set-{letter}, got {str(home)!r}")
-    return _read_set(home / f"set-{letter}", skip_bad)
+    return _read_set(home / f"set-{letter}", skip_bad, pick)
 
 
 def _sets(home: Path) -> list[Path]:
@@ -120,13 +125,13 @@ def _read_sets(home: Path, skip_bad: bool) -> Records:
     return Records.concatenate([_read_set(path, skip_bad) for path in _sets(home)])
 
 
-def _read_set(path: Path, skip_bad: bool) -> Records:
+def _read_set(path: Path, skip_bad: bool, pick: Pick = "mean") -> Records:
     outcomes = path.parent / f"Outcomes-{path.name[-1]}.txt"
     require(
         outcomes.is_file(),
         f"`folder` must hold {outcomes.name} beside {path.name}, got {str(path.parent)!r}",
     )
-    return read_text(path, outcomes, skip_bad=skip_bad)
+    return read_text(path, outcomes, skip_bad=skip_bad, pick=pick)
 
 
 def _read_split(split: str | Path | Mapping[str, Any]) -> dict[str, Int[np.ndarray, " stays"]]:
