@@ -129,7 +129,7 @@ def _check_layer(layer: LS2T) -> None:
     extras = {
         "lift_order": layer.lift_order > 1,
         "decay": has_decay,
-        "normalize": layer.exponent_logit is not None,
+        "normalize": layer.exponent is not None,
     }
     present = [name for name, is_present in extras.items() if is_present]
     check.require(

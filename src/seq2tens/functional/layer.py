@@ -108,7 +108,7 @@ def check_functionals(
 
 def normalize_levels(
     y: Float[Tensor, "*steps order width"],
-    exponent: Float[Tensor, " order"],
+    exponent: Float[Tensor, " order"] | float,
     count: Tensor,
 ) -> Float[Tensor, "*steps order width"]:
     """Divide level m by C(count, m)^exponent_m, the number of its terms after `count` steps.

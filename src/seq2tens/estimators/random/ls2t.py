@@ -235,10 +235,18 @@ class RandomLS2TRegressor(RandomLS2T, SequenceEstimator, Storable, BaseRegressor
 
 
 def best_inverse_temperature(scores: Float[Tensor, "rows classes"], labels: Tensor, weights: Tensor) -> float:
-    """The factor of the scores whose softmax gives the labels the highest likelihood."""
+    """The factor of the scores whose softmax gives the labels the highest likelihood.
+
+    Every class counts as if it had been seen once more in every place (Laplace's rule of succession): some
+    rows without an error do not mean that there is none.
+    """
+    rows, classes = scores.shape
+    smoothing = classes / (rows + classes)
     losses = [
         float(
-            torch.nn.functional.cross_entropy(scores.double() * factor, labels, reduction="none")
+            torch.nn.functional.cross_entropy(
+                scores.double() * factor, labels, reduction="none", label_smoothing=smoothing
+            )
             @ weights.double()
         )
         for factor in INVERSE_TEMPERATURES
