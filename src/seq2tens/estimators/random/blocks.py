@@ -92,14 +92,8 @@ class Block:
     ) -> Float[Tensor, "rows features"]:
         """The columns of this block."""
         responses = self.convolve(x, lengths, calibration.scale)
-        share, peak = pool_path(responses, lengths, calibration.threshold)
-        wins, losses = pool_contest(responses, lengths, KERNELS // GROUP)
-        columns = [share, peak, wins.clamp_(min=0).sqrt_(), losses.sqrt_()]
-        if len(self.picks) > 1:
-            levels = self.levels(responses, calibration.level_scale)
-            pools = pool_path(levels, lengths, torch.zeros(levels.shape[2]))
-            columns += [pool[:, KERNELS:] for pool in pools]
-        return torch.cat(columns, dim=1)
+        levels = self.levels(responses, calibration.level_scale) if len(self.picks) > 1 else None
+        return pools(responses, lengths, calibration.threshold, levels)
 
     def convolve(self, x: Values, lengths: Lengths, scale: Tensor) -> Float[Tensor, "rows time kernels"]:
         """Dilated convolutions, centred at each step, of sequences that are 0 outside; 0 at padding."""
@@ -125,6 +119,26 @@ class Block:
         paths = F.ls2t(responses, weight, order=len(scale), decay=torch.exp(-1 / self.memory))
         assert isinstance(paths, Tensor)
         return paths.flatten(2)
+
+
+def pools(
+    responses: Float[Tensor, "rows time width"],
+    lengths: Lengths,
+    threshold: Float[Tensor, " width"],
+    levels: Float[Tensor, "rows time order*width"] | None,
+) -> Float[Tensor, "rows features"]:
+    """Columns of some convolutions and, from level 2 on, of the functionals that follow them.
+
+    Convolutions that compete with each other are `width / GROUP` columns apart.
+    """
+    width = responses.shape[2]
+    share, peak = pool_path(responses, lengths, threshold)
+    wins, losses = pool_contest(responses, lengths, width // GROUP)
+    columns = [share, peak, wins.clamp_(min=0).sqrt_(), losses.sqrt_()]
+    if levels is not None:
+        paths = pool_path(levels, lengths, torch.zeros(levels.shape[2]))
+        columns += [pool[:, width:] for pool in paths]
+    return torch.cat(columns, dim=1)
 
 
 def root_mean_square(values: Float[Tensor, "steps kernels"]) -> Float[Tensor, " kernels"]:
