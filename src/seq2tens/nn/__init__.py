@@ -8,6 +8,7 @@ from seq2tens.nn.long import checkpoint_chunks, chunkwise, time_chunks
 from seq2tens.nn.masked import MaskedBatchNorm, MaskedConv, mean_pool
 from seq2tens.nn.networks import FCNLS2T
 from seq2tens.nn.paths import Difference, Lags, TimeEmbedding
+from seq2tens.nn.recurrent import RecurrentLS2T, RecurrentState
 from seq2tens.nn.streaming import Stream
 
 __all__ = [
@@ -24,6 +25,8 @@ __all__ = [
     "MaskedBatchNorm",
     "MaskedConv",
     "Network",
+    "RecurrentLS2T",
+    "RecurrentState",
     "ResNet",
     "Stream",
     "TimeEmbedding",
