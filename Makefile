@@ -1,5 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
+# Releases that the tests have passed with; a development matter, so not in pyproject.toml.
+INSTALL := -m pip install --quiet --constraint constraints.txt
 TESTS ?= tests
 
 .PHONY: demo test test-all test-machines wheel sanitize lint format bench docs clean
@@ -21,7 +23,7 @@ wheel:
 	rm -rf dist build/wheel
 	$(PYTHON) -m pip wheel --quiet --no-deps --wheel-dir dist .
 	$(PYTHON) -m venv build/wheel
-	PATH=$(CURDIR)/build/wheel/bin build/wheel/bin/python -m pip install --quiet dist/*.whl
+	PATH=$(CURDIR)/build/wheel/bin build/wheel/bin/python $(INSTALL) dist/*.whl
 	cd build/wheel && PATH=$(CURDIR)/build/wheel/bin bin/python -I ../../tests/smoke.py
 
 lint: .venv/.dev
@@ -45,15 +47,15 @@ sanitize:
 # What the kernels are built from: an installation older than any of these is made again.
 KERNELS := CMakeLists.txt $(wildcard csrc/*.h csrc/*.cpp)
 
-.venv/.library: pyproject.toml $(KERNELS)
+.venv/.library: pyproject.toml constraints.txt $(KERNELS)
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python $(INSTALL) --editable .
 	touch $@
 
 # One marker file per extra, so that a target installs what it needs and no more.
-.venv/.%: pyproject.toml $(KERNELS)
+.venv/.%: pyproject.toml constraints.txt $(KERNELS)
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	$(BIN)/python $(INSTALL) --editable '.[$*]'
 	touch $@
 
 clean:

@@ -13,6 +13,7 @@ ROOMS = {
     "experiments": "the paper's tables: cells, runners, reports, baselines",
     "explaining": "what carried a prediction",
     "estimators": "classifiers, regressors, feature maps and imputers",
+    "exporting": "modules as programs for other runtimes: torch.export, ONNX",
     "training": "the one loop; knows no model",
     "models": "networks of other papers: GP-VAE, irregular times",
     "data": "ragged sequences, preparation, readers, datasets",

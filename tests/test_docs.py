@@ -17,6 +17,7 @@ PAGES = [
     "imputation.md",
     "irregular.md",
     "long-sequences.md",
+    "lstm.md",
     "random-ls2t.md",
     "streaming.md",
     "tutorial.md",

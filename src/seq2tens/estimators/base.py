@@ -21,6 +21,7 @@ from typing_extensions import Self
 from seq2tens._checks import require
 from seq2tens._storage import Tensors
 from seq2tens.data import Preparation, Sequences
+from seq2tens.estimators.exporting import Exportable
 from seq2tens.estimators.inputs import as_labels, as_sequences, column_names, doubt_axes, metadata_of
 from seq2tens.estimators.saving import Storable, plain
 
@@ -174,10 +175,11 @@ class PlainClassifier(ClassifierMixin, SequenceEstimator):
 BaseClassifier.register(PlainClassifier)
 
 
-class SequenceClassifier(PlainClassifier, Storable):
+class SequenceClassifier(PlainClassifier, Storable, Exportable):
     """A classifier that can be saved, and that takes weights.
 
-    A subclass has `_fit(X, y, sample_weight)`, `_predict_proba(X)` and, to be saved, `_tensors`.
+    A subclass has `_fit(X, y, sample_weight)`, `_predict_proba(X)` and, to be saved, `_tensors`; to be
+    exported, `_output_module`.
     """
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

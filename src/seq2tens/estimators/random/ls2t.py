@@ -11,14 +11,16 @@ import torch
 from aeon.regression.base import BaseRegressor
 from aeon.utils.validation import check_n_jobs
 from jaxtyping import Float, Shaped
-from torch import Tensor
+from torch import Tensor, nn
 
 from seq2tens._moved import warn_moved
 from seq2tens._storage import Tensors
 from seq2tens.data import Sequences
 from seq2tens.estimators.base import SequenceClassifier, SequenceEstimator
+from seq2tens.estimators.exporting import Exportable, Probabilities
 from seq2tens.estimators.inputs import as_sequences
 from seq2tens.estimators.random.explanation import Explanation, explain_features
+from seq2tens.estimators.random.exporting import RidgeModule, ValueModule
 from seq2tens.estimators.random.features import RandomLS2TFeatures
 from seq2tens.estimators.random.ridge import (
     PENALTIES,
@@ -162,6 +164,9 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
     def _predict_proba(self, X: Sequences) -> Float[np.ndarray, "rows classes"]:
         return torch.softmax(self._decide(X).double() * self.inverse_temperature_, dim=1).numpy()
 
+    def _output_module(self) -> nn.Module:
+        return Probabilities(RidgeModule(self.features_, self.ridge_), self.inverse_temperature_)
+
     def _facts(self) -> dict[str, Any]:
         return {**self.features_._facts(), **super()._facts(), "sharpness": self.inverse_temperature_}
 
@@ -172,7 +177,7 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class RandomLS2TRegressor(RandomLS2T, SequenceEstimator, Storable, BaseRegressor):
+class RandomLS2TRegressor(RandomLS2T, SequenceEstimator, Storable, Exportable, BaseRegressor):
     """Ridge regression on `RandomLS2TFeatures`, with its arguments and `penalties`.
 
     Example:
@@ -186,6 +191,7 @@ class RandomLS2TRegressor(RandomLS2T, SequenceEstimator, Storable, BaseRegressor
     """
 
     _tags: ClassVar[dict[str, Any]] = TAGS
+    _onnx_output: ClassVar[str] = "prediction"
 
     def _fit(self, X: Sequences, y: Float[np.ndarray, " rows"]) -> None:
         values = torch.from_numpy(np.asarray(y, dtype=np.float64))
@@ -195,6 +201,9 @@ class RandomLS2TRegressor(RandomLS2T, SequenceEstimator, Storable, BaseRegressor
 
     def _predict(self, X: Sequences) -> Float[np.ndarray, " rows"]:
         return self.level_ + self.spread_ * self._decide(X)[:, 0].double().numpy()
+
+    def _output_module(self) -> nn.Module:
+        return ValueModule(RidgeModule(self.features_, self.ridge_), self.level_, self.spread_)
 
     def _facts(self) -> dict[str, Any]:
         return {**self.features_._facts(), "level": self.level_, "spread": self.spread_}
