@@ -66,7 +66,10 @@ class Reading:
 
         # A name that the user gave and that is not there is a slip.
         optional = label_optional and self.label_column is None
-        return replace(known or Columns(), label_optional=optional, **self.named)
+        columns = replace(known or Columns(), label_optional=optional, **self.named)
+        if columns.encoding is None or columns.channels is None:
+            return columns
+        return replace(columns, encoding=columns.encoding.renamed(columns.channels))
 
 
 def load(data: str, reading: Reading, default: Half, columns: Columns) -> Labelled:
@@ -104,7 +107,7 @@ def load_all(data: str, reading: Reading, columns: Columns) -> Labelled | Split:
 
 def _read_table(path: Path, columns: Columns) -> Labelled | Split:
     from seq2tens.data import Labelled, ReadError, read
-    from seq2tens.data.readers.long import NO_LABELS
+    from seq2tens.data.tables import NO_LABELS
 
     try:
         table = read(path, columns)

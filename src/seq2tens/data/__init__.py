@@ -19,7 +19,6 @@ from seq2tens.data.incomplete import Incomplete, held_out
 from seq2tens.data.labelled import Labelled, Split
 from seq2tens.data.preparation import Preparation
 from seq2tens.data.readers import (
-    Columns,
     ReadError,
     read,
     read_arff,
@@ -31,10 +30,12 @@ from seq2tens.data.readers import (
 )
 from seq2tens.data.scaler import Scaler
 from seq2tens.data.sequences import Sequences
+from seq2tens.data.tables import Columns, Encoding, from_frame
 
 __all__ = [
     "Batch",
     "Columns",
+    "Encoding",
     "Incomplete",
     "Labelled",
     "Preparation",
@@ -48,6 +49,7 @@ __all__ = [
     "forward_imputation",
     "from_aeon",
     "from_df_list",
+    "from_frame",
     "from_multiindex",
     "from_padded",
     "from_pypots",

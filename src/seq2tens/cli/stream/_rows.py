@@ -40,10 +40,16 @@ class Fields(NamedTuple):
         """The names that a model was trained with, else the usual ones."""
         from seq2tens.data import Columns
 
-        saved = classifier.notes_.get("columns", {})
-        columns = Columns(**{**saved, "channels": tuple(saved["channels"])} if saved else {})
+        columns = Columns.from_state(classifier.notes_.get("columns", {}))
         timed = classifier.preparation_.clock is not None
-        return cls(columns.id, columns.time, columns.label, columns.channels, classifier.n_channels_, timed)
+        return cls(
+            columns.id or "id",
+            columns.time or "time",
+            columns.label,
+            columns.channels,
+            classifier.n_channels_,
+            timed,
+        )
 
 
 Parse = Callable[[str], Row]

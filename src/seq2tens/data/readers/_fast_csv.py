@@ -1,0 +1,135 @@
+"""Large `.csv` files, read by pyarrow or polars."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seq2tens.data.readers._dialect import Dialect
+from seq2tens.data.readers._text import ReadError, malformed, missing
+from seq2tens.data.tables.columns import Columns, index_columns
+from seq2tens.data.tables.encoding import Words
+from seq2tens.data.tables.frames import narwhals, table_of
+
+if TYPE_CHECKING:
+    from seq2tens.data.tables.long import Table
+
+# Other ways to write them are left to the slow reader.
+MISSING = [
+    "", "?", "NA", "na", "N/A", "n/a", "NaN", "nan", "NAN", "null", "NULL", "Null", "None", "none", "NONE",
+]  # fmt: skip
+BLOCK = 2**24
+
+
+def read_table(
+    path: Path, columns: Columns, names: list[str], dialect: Dialect, sample: Sequence[Sequence[str]]
+) -> Table | None:
+    """The table; None where no library is there. ValueError for all that the slow reader has to explain."""
+    read = next((found for module, found in READERS.items() if _installed(module)), None)
+    if read is None:
+        return None
+    kinds = _kinds(columns, names, sample)
+    frame = narwhals().from_native(read(path, columns, names, dialect, kinds), eager_only=True)
+    if columns.time is not None and frame[columns.time].dtype in (narwhals().String, narwhals().Time):
+        raise ValueError(columns.time)  # not what the slow reader takes for a date
+
+    def error(row: int, reason: str) -> ReadError:
+        return malformed(path, reason)
+
+    table = table_of(frame, columns, index_columns(names), error)
+    for column in (*table.channels, *table.static):
+        if not isinstance(column, Words) and np.isinf(column).any():
+            raise ValueError(path)
+    return _cleaned(table)
+
+
+def _installed(module: str) -> bool:
+    try:
+        importlib.import_module(module)
+    except ImportError:
+        return False
+    return True
+
+
+def _kinds(columns: Columns, names: list[str], sample: Sequence[Sequence[str]]) -> dict[str, str]:
+    """`text`, `bool` or `number` for each column but that of times, which is up to the library."""
+    encoded = () if columns.encoding is None else (*columns.encoding.columns, *columns.encoding.static)
+    words = {columns.id, columns.label, *columns.categories}
+    words |= {column.name for column in encoded if column.categories is not None}
+    kinds = {name: "text" if name in words else "number" for name in columns.named() if name != columns.time}
+    for name in [name for name, kind in kinds.items() if kind == "number"]:
+        place = names.index(name)
+        cells = {row[place].strip().lower() for row in sample if len(row) == len(names)}
+        if {"true", "false"} & cells and all(cell in ("true", "false") or missing(cell) for cell in cells):
+            kinds[name] = "bool"
+    return kinds
+
+
+def _with_pyarrow(
+    path: Path, columns: Columns, names: list[str], dialect: Dialect, kinds: dict[str, str]
+) -> Any:
+    arrow, csv = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.csv")
+    types = {"text": arrow.string(), "bool": arrow.bool_(), "number": arrow.float64()}
+    # An open file, so that nothing is taken for a URL.
+    with path.open("rb") as file:
+        stream = arrow.CompressedInputStream(file, "gzip") if path.suffix.lower() == ".gz" else file
+        return csv.read_csv(
+            stream,
+            csv.ReadOptions(column_names=names, skip_rows=1, block_size=BLOCK),
+            csv.ParseOptions(delimiter=dialect.separator),
+            csv.ConvertOptions(
+                column_types={name: types[kind] for name, kind in kinds.items()},
+                null_values=MISSING,
+                decimal_point=dialect.decimal,
+                include_columns=columns.named(),
+            ),
+        )
+
+
+def _with_polars(
+    path: Path, columns: Columns, names: list[str], dialect: Dialect, kinds: dict[str, str]
+) -> Any:
+    polars = importlib.import_module("polars")
+    types = {"text": polars.String, "bool": polars.Boolean, "number": polars.Float64}
+    try:
+        frame = polars.read_csv(
+            path,
+            has_header=False,
+            skip_rows=1,
+            new_columns=names,
+            columns=[names.index(name) for name in columns.named()],
+            separator=dialect.separator,
+            decimal_comma=dialect.decimal == ",",
+            null_values=MISSING,
+            schema_overrides={name: types[kind] for name, kind in kinds.items()},
+            try_parse_dates=True,
+        )
+    except polars.exceptions.PolarsError as error:
+        raise ValueError(path) from error
+    return frame.select(columns.named())
+
+
+READERS = {"pyarrow": _with_pyarrow, "polars": _with_polars}
+
+
+def _cleaned(table: Table) -> Table:
+    """With words as the slow reader has them: without space around them, and missing where they say so."""
+    channels, static = (
+        [_words(column) if isinstance(column, Words) else column for column in part]
+        for part in (table.channels, table.static)
+    )
+    ids, labels = (None if words is None else _words(words, ("",)) for words in (table.ids, table.labels))
+    return replace(table, ids=ids, labels=labels, channels=channels, static=static)
+
+
+def _words(words: Words, empty: Sequence[str] | None = None) -> Words:
+    texts = words.as_text()
+    known = [key for key in texts.keys if not (missing(key) if empty is None else key in empty)]
+    numbers = {key: code for code, key in enumerate(known)}
+    codes = np.array([*(numbers.get(key, -1) for key in texts.keys), -1])
+    return Words(codes[texts.codes], known)

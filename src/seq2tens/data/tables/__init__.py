@@ -1,0 +1,8 @@
+"""Tables, of files or in memory, as sequences: which column is what, times, categories, long and wide."""
+
+from seq2tens.data.tables.columns import NO_LABELS, Columns
+from seq2tens.data.tables.encoding import Encoding
+from seq2tens.data.tables.frames import from_frame, is_frame, read_frame, read_frames
+from seq2tens.data.tables.long import Table
+
+__all__ = ["NO_LABELS", "Columns", "Encoding", "Table", "from_frame", "is_frame", "read_frame", "read_frames"]
