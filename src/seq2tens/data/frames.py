@@ -88,7 +88,11 @@ def _channels(
     table: Any, ids: Words, times: np.ndarray | None, encoding: Encoding | None, name: str
 ) -> Labelled:
     """All columns as channels; the rows are in the order of steps."""
-    columns = Columns(None, None, None, tuple(table.columns), encoding=encoding)
+    known = table.columns if encoding is None else [column.name for column in encoding.columns]
+    require(
+        table.columns == known, f"`{name}` must have the columns {known} as in `fit`, got {table.columns}"
+    )
+    columns = Columns(None, None, None, tuple(known), encoding=encoding)
     long = table_of(table, columns, (), lambda row, reason: ArgumentError(f"`{name}`, row {row}: {reason}"))
     whole = replace(long, ids=ids, times=times)
     require(whole.order is None, f"`{name}.index` must not go back in time within a sequence")

@@ -2,7 +2,17 @@
 
 from seq2tens.data.tables.columns import NO_LABELS, Columns
 from seq2tens.data.tables.encoding import Encoding
-from seq2tens.data.tables.frames import from_frame, is_frame, read_frame, read_frames
+from seq2tens.data.tables.frames import fill_columns, from_frame, is_frame, read_frame, read_frames
 from seq2tens.data.tables.long import Table
 
-__all__ = ["NO_LABELS", "Columns", "Encoding", "Table", "from_frame", "is_frame", "read_frame", "read_frames"]
+__all__ = [
+    "NO_LABELS",
+    "Columns",
+    "Encoding",
+    "Table",
+    "fill_columns",
+    "from_frame",
+    "is_frame",
+    "read_frame",
+    "read_frames",
+]

@@ -122,7 +122,14 @@ class Encoding:
 
     def state(self) -> dict[str, Any]:
         """What `from_state` needs, as plain numbers and strings (JSON)."""
-        return asdict(self)
+        columns, static = (
+            [
+                {**asdict(column), "categories": column.categories and list(column.categories)}
+                for column in part
+            ]
+            for part in (self.columns, self.static)
+        )
+        return {"columns": columns, "static": static, "unit": self.unit}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Encoding:

@@ -198,6 +198,21 @@ def concatenated(tables: Sequence[nw.DataFrame[Any]], name: str) -> nw.DataFrame
     return nw.concat(tables, how="vertical")
 
 
+def fill_columns(frame: Frame, columns: Mapping[str, np.ndarray]) -> Frame:
+    """A frame with other values in those of these columns of numbers in which something was missing."""
+    nw = narwhals()
+    table = nw.from_native(frame, eager_only=True)
+    backend = table.implementation
+    filled = []
+    for name, values in columns.items():
+        own = table[name]
+        gaps = np.isnan(column_of(own).astype(np.float64)).any()  # type: ignore[union-attr]
+        if gaps:
+            dtype = own.dtype if own.dtype.is_float() else nw.Float64()
+            filled.append(nw.new_series(name, values, backend=backend).cast(dtype))
+    return table.with_columns(*filled).to_native()
+
+
 def column_of(series: nw.Series[Any]) -> Column:
     """Numbers (NaN where missing), booleans as numbers, dates and durations (NaT where missing), or words."""
     nw = narwhals()
