@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +14,9 @@ import numpy as np
 from seq2tens.data.readers._dialect import Dialect
 from seq2tens.data.readers._text import ReadError, malformed, missing
 from seq2tens.data.tables.columns import Columns, index_columns
+from seq2tens.data.tables.door import narwhals
 from seq2tens.data.tables.encoding import Words
-from seq2tens.data.tables.frames import narwhals, table_of
+from seq2tens.data.tables.frames import table_of
 
 if TYPE_CHECKING:
     from seq2tens.data.tables.long import Table
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
 MISSING = [
     "", "?", "NA", "na", "N/A", "n/a", "NaN", "nan", "NAN", "null", "NULL", "Null", "None", "none", "NONE",
 ]  # fmt: skip
-BLOCK = 2**24
+# Bytes that pyarrow reads at a time; with larger blocks it keeps more memory.
+BLOCK = 2**20
 
 
 def read_table(
@@ -35,6 +38,7 @@ def read_table(
         return None
     kinds = _kinds(columns, names, sample)
     frame = narwhals().from_native(read(path, columns, names, dialect, kinds), eager_only=True)
+    _give_memory_back()
     if columns.time is not None and frame[columns.time].dtype in (narwhals().String, narwhals().Time):
         raise ValueError(columns.time)  # not what the slow reader takes for a date
 
@@ -42,10 +46,18 @@ def read_table(
         return malformed(path, reason)
 
     table = table_of(frame, columns, index_columns(names), error)
+    del frame
+    _give_memory_back()
     for column in (*table.channels, *table.static):
         if not isinstance(column, Words) and np.isinf(column).any():
             raise ValueError(path)
     return _cleaned(table)
+
+
+def _give_memory_back() -> None:
+    """pyarrow keeps what was freed for later; here nothing comes later."""
+    if "pyarrow" in sys.modules:
+        sys.modules["pyarrow"].default_memory_pool().release_unused()
 
 
 def _installed(module: str) -> bool:

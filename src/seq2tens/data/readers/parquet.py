@@ -10,7 +10,8 @@ from seq2tens.data.labelled import Labelled
 from seq2tens.data.readers._text import ReadError, malformed, naming
 from seq2tens.data.readers._zip import check_unpacked
 from seq2tens.data.tables.columns import Columns, index_columns
-from seq2tens.data.tables.frames import narwhals, table_of
+from seq2tens.data.tables.door import narwhals
+from seq2tens.data.tables.frames import table_of
 
 # What pyarrow raises for broken bytes beside its own errors.
 BROKEN = (ArithmeticError, AttributeError, LookupError, MemoryError, OSError, TypeError, ValueError)
