@@ -17,6 +17,8 @@ PAGES = [
     "imputation.md",
     "irregular.md",
     "long-sequences.md",
+    "pandas.md",
+    "polars.md",
     "random-ls2t.md",
     "streaming.md",
     "tutorial.md",

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 import torch
 
-from seq2tens.data import Columns, Labelled, Preparation, Sequences, from_frame, load_dataset, read, to_aeon
+from seq2tens.data import Labelled, Preparation, Sequences, from_frame
 from seq2tens.estimators import (
     FCNClassifier,
     ForwardImputer,
@@ -238,52 +238,3 @@ def test_refusals(call, error, message):
     with pytest.raises(error) as raised:
         call()
     assert str(raised.value) == message
-
-
-def as_long(labelled):
-    """A set of equal or unequal lengths as a long table."""
-    lengths = labelled.sequences.lengths
-    steps = np.concatenate([np.arange(n) for n in lengths])
-    values = {f"c{i}": column for i, column in enumerate(labelled.sequences.values.T)}
-    ids = np.repeat(np.arange(len(labelled)), lengths)
-    return pd.DataFrame({"id": ids, "time": steps, **values, "label": np.repeat(labelled.labels, lengths)})
-
-
-def as_wide(labelled):
-    """The same as a frame of polars, one row per sequence."""
-    longest = labelled.sequences.lengths.max()
-    cube = np.full((len(labelled), labelled.sequences.n_channels, longest), np.nan)
-    for row, x in zip(cube, to_aeon(labelled.sequences), strict=True):
-        row[:, : x.shape[1]] = x
-    steps = {f"c{c}_{t}": cube[:, c, t] for c in range(cube.shape[1]) for t in range(longest)}
-    return pl.DataFrame({"id": np.arange(len(labelled)), **steps, "label": labelled.labels})
-
-
-@pytest.mark.parametrize("make", [random_classifier, network])
-@pytest.mark.parametrize("name", ["BasicMotions", "JapaneseVowels"])
-def test_a_set_gives_the_same_predictions_in_every_form(tmp_path, name, make):
-    train, test = (half[:40] for half in load_dataset(name))
-    expected = make().fit(train.sequences, train.labels).predict_proba(test.sequences)
-    untimed = {
-        "time": None,
-        "channels": train.channels or [f"c{i}" for i in range(train.sequences.n_channels)],
-    }
-    csv = Columns(time=None, channels=tuple(untimed["channels"]))
-    for suffix, write in (
-        (".csv", pd.DataFrame.to_csv),
-        (".csv.gz", pd.DataFrame.to_csv),
-        (".parquet", pd.DataFrame.to_parquet),
-    ):
-        for half, which in ((train, "train"), (test, "test")):
-            write(as_long(half), tmp_path / f"{which}{suffix}", index=False)
-    forms = {
-        "pandas, long": [from_frame(as_long(half), **untimed) for half in (train, test)],
-        "polars, long": [from_frame(pl.from_pandas(as_long(half)), **untimed) for half in (train, test)],
-        "polars, wide": [from_frame(as_wide(half), wide=True) for half in (train, test)],
-        **{
-            suffix: [read(tmp_path / f"{which}{suffix}", csv) for which in ("train", "test")]
-            for suffix in (".csv", ".csv.gz", ".parquet")
-        },
-    }
-    for form, (one, other) in forms.items():
-        assert make().fit(one).predict_proba(other).tobytes() == expected.tobytes(), form
