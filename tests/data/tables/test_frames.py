@@ -185,6 +185,7 @@ def test_static_columns():
             lambda: from_frame(pd.DataFrame([[1, 2]], columns=["x", "x"])),
             "`frame` must not name two columns alike, got ['x', 'x']",
         ),
+        (lambda: from_frame([LONG, LONG[:0]]), "`frame[1]` must have rows, got none"),
         (lambda: from_frame(LONG, channels="pulse"), "`channels` must be a list of names, got 'pulse'"),
         (
             lambda: from_frame(LONG, wide=True, id="stay", label="died"),
@@ -243,7 +244,8 @@ def test_refusals(call, message):
         ),
         (
             lambda: from_frame(pl.DataFrame({"id": [1], "x": [[1.0, 2.0]]})),
-            "column `x` must hold numbers, words, dates or durations, got List(Float64)",
+            "column `x` must hold numbers, words, dates or durations, got List(Float64); "
+            "pandas.to_datetime makes dates of other things",
         ),
     ],
 )

@@ -1,5 +1,7 @@
 """Dates, durations and zones as times."""
 
+from datetime import date, datetime
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -47,6 +49,19 @@ def test_durations_and_numbers(kind):
     assert from_frame(KINDS[kind](frame([start, start + 3, 7]))).sequences.times.tolist() == [0, 3, 0]
 
 
+def test_dates_of_other_centuries():
+    old = pl.DataFrame({"id": [1, 1], "time": [datetime(1500, 1, 1), datetime(1500, 1, 2)], "x": [1.0, 2.0]})
+    assert from_frame(old).sequences.times.tolist() == [0, 86400]
+
+
+def test_other_times_are_refused():
+    message = (
+        "column `time` must hold numbers, words, dates or durations, got Object; pandas.to_datetime makes"
+    )
+    with pytest.raises(TypeError, match=message):
+        from_frame(frame([date(2024, 5, 1)] * 3))
+
+
 def test_days_of_polars():
     days = pl.DataFrame({"id": [1, 1], "time": DATES[:2].date.tolist(), "x": [1.0, 2.0]})
     assert from_frame(days, unit="d").sequences.times.tolist() == [0, 1]
@@ -72,7 +87,7 @@ def test_missing_dates_and_texts_are_refused(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_dates_are_no_channel(kind):
-    message = r"column `since` must hold numbers or words, got datetime64\[ns\]; only `time` may hold dates"
+    message = r"column `since` must hold numbers or words, got datetime64\[us\]; only `time` may hold dates"
     with pytest.raises(ValueError, match=message):
         from_frame(KINDS[kind](frame([0, 1, 0], since=DATES)))
 

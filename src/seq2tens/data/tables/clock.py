@@ -36,8 +36,9 @@ def as_numbers(
     too large for a double (nanoseconds since 1970). All else stays what it is.
     """
     if is_date(times):
-        whole = times.astype(f"{times.dtype.kind}8[ns]").astype(np.int64)
-        return (_since_start(whole, offsets) if times.dtype.kind == "M" else whole) / UNITS[unit]
+        ticks = times.view(np.int64)
+        passed = _since_start(ticks, offsets) if times.dtype.kind == "M" else ticks
+        return passed * UNITS[np.datetime_data(times.dtype)[0]] / UNITS[unit]
     if times.dtype.kind in "iu" and len(times) and max(abs(int(times.min())), abs(int(times.max()))) > EXACT:
         return _since_start(times, offsets).astype(np.float64)
     return times.astype(np.float64, copy=False)

@@ -109,10 +109,12 @@ def column_of(series: nw.Series[Any]) -> Column:
         plain = array.dtype.kind in "iuf"
         return array if plain else series.cast(nw.Float64).to_numpy().astype(np.float64)
     if dtype == nw.Datetime or dtype == nw.Date:
-        dates = series.cast(nw.Datetime("ns")) if dtype == nw.Date else series
-        return _nanoseconds(dates, "M8[ns]", lambda filled: filled.dt.timestamp("ns"))
+        # in ticks that hold every date of the column
+        ticks = {"ns": "ns", "us": "us"}.get(getattr(dtype, "time_unit", ""), "ms")
+        dates = series.cast(nw.Datetime("ms")) if dtype == nw.Date else series
+        return _ticks(dates, f"M8[{ticks}]", lambda filled: filled.dt.timestamp(ticks))
     if dtype == nw.Duration:
-        return _nanoseconds(series, "m8[ns]", lambda filled: filled.dt.total_nanoseconds())
+        return _ticks(series, "m8[ns]", lambda filled: filled.dt.total_nanoseconds())
     if dtype in (nw.String, nw.Categorical, nw.Enum):
         return words_of(series)
     return _numbers_of_objects(series)
@@ -129,7 +131,7 @@ def words_of(series: nw.Series[Any]) -> Words:
     return Words.of_runs(series[starts].to_list(), np.diff(starts, append=len(series)))
 
 
-def _nanoseconds(series: nw.Series[Any], dtype: str, count: Callable[[Any], Any]) -> np.ndarray:
+def _ticks(series: nw.Series[Any], dtype: str, count: Callable[[Any], Any]) -> np.ndarray:
     missing = series.is_null().to_numpy().astype(bool)
     whole = np.full(len(series), np.iinfo(np.int64).min)  # NaT
     whole[~missing] = count(series.drop_nulls() if missing.any() else series).to_numpy()
@@ -141,6 +143,7 @@ def _numbers_of_objects(series: nw.Series[Any]) -> np.ndarray:
     values = [np.nan if value is None else value for value in series.to_list()]
     if not all(isinstance(value, bool | int | float) for value in values):
         raise TypeError(
-            f"column `{series.name}` must hold numbers, words, dates or durations, got {series.dtype}"
+            f"column `{series.name}` must hold numbers, words, dates or durations, got {series.dtype}; "
+            "pandas.to_datetime makes dates of other things"
         )
     return np.array(values, dtype=np.float64)

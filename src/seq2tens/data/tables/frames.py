@@ -90,6 +90,8 @@ def read_frames(frames: Frame | Sequence[Frame], columns: Columns, name: str = "
         len(frames) > 0, f"`{name}` must hold at least one frame (its columns are the channels), got none"
     )
     tables = [as_table(frame, f"{name}[{i}]") for i, frame in enumerate(frames)]
+    for i, (table, _) in enumerate(tables):
+        require(len(table) > 0, f"`{name}[{i}]` must have rows, got none")
     joined = concatenated([table for table, _ in tables], name)
     lengths = np.array([len(table) for table, _ in tables])
     whole = _table(joined, replace(columns, id=None), tables[0][1], name)
