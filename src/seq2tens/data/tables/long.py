@@ -60,9 +60,11 @@ class Table:
     def order(self) -> Int[np.ndarray, " rows"] | None:
         """The row of each step, None where they are the same."""
         codes, times = self._codes, self.times
-        steps = np.diff(codes)
-        same = steps == 0
-        if (steps >= 0).all() and (times is None or (times[1:][same] >= times[:-1][same]).all()):
+        later = codes[1:] > codes[:-1]
+        same = codes[1:] == codes[:-1]
+        if times is not None:
+            same &= times[1:] >= times[:-1]
+        if (later | same).all():
             return None
         return np.argsort(codes, kind="stable") if times is None else np.lexsort((times, codes))
 
@@ -114,7 +116,10 @@ class Table:
 
     @cached_property
     def _first_rows(self) -> Int[np.ndarray, " sequences"]:
-        return np.unique(self._codes, return_index=True)[1]
+        rows = len(self._codes)
+        first = np.zeros(self._n, dtype=np.int64)
+        first[self._codes[::-1]] = np.arange(rows - 1, -1, -1)  # the last to be written is the first row
+        return first
 
     def _one_label_each(self) -> Shaped[np.ndarray, " sequences"] | None:
         if self.labels is None:
@@ -140,7 +145,9 @@ def _warn_of_labels(sequences: Sequences, channels: tuple[str, ...]) -> None:
     for channel, values in zip(channels, sequences.values.T, strict=True):
         first = values[sequences.offsets[:-1]]
         varies = np.nanmax(first, initial=-np.inf) > np.nanmin(first, initial=np.inf)
-        if varies and _same(values, np.repeat(first, sequences.lengths)).all():
+        if not varies or not _same(values[sequences.offsets[:-1] + 1], first).all():
+            continue  # most channels change at once
+        if _same(values, np.repeat(first, sequences.lengths)).all():
             warnings.warn(
                 f"column `{channel}` is read as a channel, but like a label it does not change within "
                 "any sequence; name the channels if it is none",
