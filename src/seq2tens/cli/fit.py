@@ -114,7 +114,7 @@ def fit(
     with training(
         classifier, partial(_prospect, options.checkpoint), **_models.option_names(classifier, arguments)
     ):
-        classifier.fit(train.sequences, train.labels)
+        classifier.fit(train)
     _save(classifier, out, reading.columns(), train.encoding)
     if picture is not None:
         from seq2tens import plots

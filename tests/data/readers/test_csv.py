@@ -223,6 +223,11 @@ def test_folders_that_are_refused(tmp_path):
     write(tmp_path, "y\n1\n", "b.csv")
     with pytest.raises(ReadError, match=r"b.csv: must have the channels \('x',\) of .*a.csv, got \('y',\)"):
         read(tmp_path)
+    write(tmp_path, "x,ID\n1,7\n", "b.csv")
+    with pytest.raises(
+        ReadError, match=r"b.csv: must be one sequence, as every table of a folder, but it has"
+    ):
+        read(tmp_path)
     write(tmp_path, "x,label\n1,u\n", "b.csv")
     with pytest.raises(ReadError, match=r"b.csv: must have labels if .*a.csv has them"):
         read(tmp_path)

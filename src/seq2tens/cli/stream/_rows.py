@@ -41,6 +41,16 @@ class Fields(NamedTuple):
         from seq2tens.data import Columns
 
         columns = Columns.from_state(classifier.notes_.get("columns", {}))
+        encoding = columns.encoding
+        words = (
+            []
+            if encoding is None
+            else [code.name for code in encoding.columns if code.categories is not None]
+        )
+        if words:
+            raise UserError(
+                f"the model was trained on words (column `{words[0]}`), which a stream cannot read"
+            )
         timed = classifier.preparation_.clock is not None
         return cls(
             columns.id or "id",

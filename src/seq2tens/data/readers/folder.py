@@ -32,6 +32,10 @@ def read_folder(folder: Path, columns: Columns, files: Sequence[Path], read: Rea
     alone = replace(columns, id=None, label=None if nested[0] else columns.label, label_optional=True)
     parts = [read(path, alone) for path in files]
     for path, part in zip(files, parts, strict=True):
+        if columns.channels is None and any(name.lower() == "id" for name in part.channels or ()):
+            raise malformed(
+                path, "must be one sequence, as every table of a folder, but it has a column `id`"
+            )
         if part.channels != parts[0].channels:
             raise malformed(
                 path, f"must have the channels {parts[0].channels} of {files[0]}, got {part.channels}"
