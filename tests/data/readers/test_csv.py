@@ -182,12 +182,19 @@ def test_separators_are_for_text(tmp_path):
         read("x.ts", decimal=",")
 
 
-def test_a_broken_archive(tmp_path):
+@pytest.mark.parametrize("library", [None, "pyarrow", "polars"])
+def test_broken_archives(tmp_path, monkeypatch, library):
+    if library:
+        monkeypatch.setattr(csv, "LARGE", 0)
+        monkeypatch.setattr(_fast_csv, "READERS", {library: _fast_csv.READERS[library]})
     path = write(tmp_path, TABLES["commas"], "x.csv.gz")
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(ReadError) as raised:
         read(path)
     assert str(raised.value).startswith(f"{path}: must be a whole gzip file: Compressed file ended before")
+    path.write_bytes(gzip.compress(TABLES["commas"].encode() + bytes(2**27)))
+    with pytest.raises(ReadError, match="must not claim more than 200 times its size"):
+        read(path)
 
 
 def test_a_folder_of_series(tmp_path):

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import re
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from seq2tens._checks import choice, require
+from seq2tens.data.readers._zip import check_unpacked
 
 SEPARATORS = (",", ";", "\t", "|")
 # Lines that a guess looks at.
@@ -36,11 +39,36 @@ class Dialect:
         return (f"cells are separated by {self.separator!r}, and decimals written with {decimals}",)
 
 
+class Unpacked(io.RawIOBase):
+    """The content of a `.gz` file, as long as it is not far more than data would be."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path, self.size, self.total = path, path.stat().st_size, 0
+        self.archive = gzip.GzipFile(path, "rb")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = self.archive.readinto(buffer)
+        self.total += count
+        check_unpacked(self.path, self.total, self.size)
+        return count
+
+    def close(self) -> None:
+        self.archive.close()
+        super().close()
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """The content of the file, unpacked if it ends with `.gz`."""
+    return io.BufferedReader(Unpacked(path), 2**20) if path.suffix.lower() == ".gz" else path.open("rb")
+
+
 def open_text(path: Path, errors: str = "strict") -> IO[str]:
-    """The file as text, unpacked if it ends with `.gz`."""
-    if path.suffix.lower() == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="", errors=errors)
-    return path.open(encoding="utf-8-sig", newline="", errors=errors)
+    """The content as text."""
+    return io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", newline="", errors=errors)
 
 
 def dialect_of(path: Path, separator: str | None, decimal: str | None) -> tuple[Dialect, list[list[str]]]:
@@ -63,7 +91,7 @@ def _lines(file: IO[str]) -> Iterator[str]:
     """A broken archive is for the reader to refuse."""
     try:
         yield from file
-    except (OSError, EOFError, ValueError):
+    except (OSError, EOFError, ValueError, zlib.error):
         return
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seq2tens.data.readers._dialect import Dialect
+from seq2tens.data.readers._dialect import Dialect, open_bytes
 from seq2tens.data.readers._text import ReadError, malformed, missing
 from seq2tens.data.tables.columns import Columns, index_columns
 from seq2tens.data.tables.door import narwhals
@@ -88,10 +89,9 @@ def _with_pyarrow(
     arrow, csv = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.csv")
     types = {"text": arrow.string(), "bool": arrow.bool_(), "number": arrow.float64()}
     # An open file, so that nothing is taken for a URL.
-    with path.open("rb") as file:
-        stream = arrow.CompressedInputStream(file, "gzip") if path.suffix.lower() == ".gz" else file
+    with open_bytes(path) as file:
         return csv.read_csv(
-            stream,
+            file,
             csv.ReadOptions(column_names=names, skip_rows=1, block_size=BLOCK),
             csv.ParseOptions(delimiter=dialect.separator),
             csv.ConvertOptions(
@@ -108,9 +108,13 @@ def _with_polars(
 ) -> Any:
     polars = importlib.import_module("polars")
     types = {"text": polars.String, "bool": polars.Boolean, "number": polars.Float64}
+    source: Any = path
+    if path.suffix.lower() == ".gz":
+        with open_bytes(path) as file:
+            source = io.BytesIO(file.read())  # an error in reading would be polars' panic
     try:
         frame = polars.read_csv(
-            path,
+            source,
             has_header=False,
             skip_rows=1,
             new_columns=names,

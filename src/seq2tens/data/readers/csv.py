@@ -76,7 +76,7 @@ def _read_fast(path: Path, columns: Columns, dialect: Dialect, sample: list[list
         present = columns.among(names, lambda reason: malformed(path, reason), index_columns(names))
         table = _fast_csv.read_table(path, present, names, dialect, sample[1:])
         return None if table is None else table.gather(columns)
-    except ValueError:
+    except (ValueError, OSError, EOFError, zlib.error):
         return None
 
 
