@@ -71,6 +71,28 @@ def test_booleans_words_and_dates(tmp_path, reader):
     assert other.sequences.values.tolist() == [[1, 0, 0, 1]]
 
 
+TIMES = {
+    "numbers": ("0", "2", "0.5", [0, 0.5, 2]),
+    "nanoseconds": ("1700000000000000000", "1700000000000000002", "1700000000000000001", [0, 1, 2]),
+    "days": ("2024-05-01", "2024-05-03", "2024-05-01 12:00", [0, 43200, 172800]),
+    "dates": ("2024-05-01 00:00", "2024-05-01T00:00:02", "2024-05-01 00:00:01.5", [0, 1.5, 2]),
+    "zones": ("2024-05-01T00:00:00Z", "2024-05-01T02:00:02+02:00", "2024-05-01T00:00:01Z", [0, 1, 2]),
+}
+
+
+@pytest.mark.parametrize("times", TIMES)
+def test_times_of_every_kind(tmp_path, reader, times, monkeypatch):
+    *cells, expected = TIMES[times]
+    if reader == "polars" and times in ("days", "zones", "dates"):
+        monkeypatch.undo()  # it knows one way at a time to write a date, the slow reader all
+        monkeypatch.setattr(csv, "LARGE", 0)
+        monkeypatch.setattr(_fast_csv, "READERS", {"polars": _fast_csv.READERS["polars"]})
+    text = "".join(f"a,{cell},{i}\n" for i, cell in enumerate(cells))
+    found = read(write(tmp_path, f"id,time,x\n{text}"), Columns(label=None))
+    assert found.sequences.times.tolist() == expected
+    assert found.sequences.values.ravel().tolist() == [0, 2, 1]
+
+
 def test_a_guess_is_told(tmp_path, reader):
     path = write(tmp_path, TABLES["decimal commas"])
     assert read(path).notes == ("cells are separated by ';', and decimals written with commas",)

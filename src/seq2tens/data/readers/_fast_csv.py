@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 MISSING = [
     "", "?", "NA", "na", "N/A", "n/a", "NaN", "nan", "NAN", "null", "NULL", "Null", "None", "none", "NONE",
 ]  # fmt: skip
+DAY, ZONE = re.compile(r"\d{4}-\d\d-\d\d"), re.compile(r"\d\d:\d\d.*(Z|[+-]\d\d:?\d\d)$")
+NUMBER = re.compile(r"[+-]?[\d.,]+([eE][+-]?\d+)?")
 # Bytes that pyarrow reads at a time; with larger blocks it keeps more memory.
 BLOCK = 2**20
 
@@ -40,8 +43,8 @@ def read_table(
     kinds = _kinds(columns, names, sample)
     frame = narwhals().from_native(read(path, columns, names, dialect, kinds), eager_only=True)
     _give_memory_back()
-    if columns.time is not None and frame[columns.time].dtype in (narwhals().String, narwhals().Time):
-        raise ValueError(columns.time)  # not what the slow reader takes for a date
+    if columns.time is not None and not _is_time(frame[columns.time].dtype):
+        raise ValueError(columns.time)  # not what the slow reader takes for a time
 
     def error(row: int, reason: str) -> ReadError:
         return malformed(path, reason)
@@ -69,8 +72,23 @@ def _installed(module: str) -> bool:
     return True
 
 
+def _is_time(dtype: Any) -> bool:
+    nw = narwhals()
+    return bool(dtype.is_numeric() or dtype == nw.Datetime or dtype == nw.Date)
+
+
+def _kind_of_time(cells: Sequence[str]) -> str | None:
+    """`number`, `date` or `moment` (with a zone); None where the library shall find out."""
+    if all(ZONE.search(cell) for cell in cells):
+        return "moment"
+    if all(DAY.match(cell) and not ZONE.search(cell) for cell in cells):
+        return "date"
+    # longer whole numbers are no doubles
+    return "number" if all(NUMBER.fullmatch(cell) and len(cell) < 16 for cell in cells) else None
+
+
 def _kinds(columns: Columns, names: list[str], sample: Sequence[Sequence[str]]) -> dict[str, str]:
-    """`text`, `bool` or `number` for each column but that of times, which is up to the library."""
+    """`text`, `bool` or `number` for each column, and that of the times if the first ones tell."""
     encoded = () if columns.encoding is None else (*columns.encoding.columns, *columns.encoding.static)
     words = {columns.id, columns.label, *columns.categories}
     words |= {column.name for column in encoded if column.categories is not None}
@@ -80,6 +98,10 @@ def _kinds(columns: Columns, names: list[str], sample: Sequence[Sequence[str]]) 
         cells = {row[place].strip().lower() for row in sample if len(row) == len(names)}
         if {"true", "false"} & cells and all(cell in ("true", "false") or missing(cell) for cell in cells):
             kinds[name] = "bool"
+    if columns.time is not None and sample:
+        place = names.index(columns.time)
+        kind = _kind_of_time([row[place].strip() for row in sample if len(row) == len(names)])
+        kinds |= {} if kind is None else {columns.time: kind}
     return kinds
 
 
@@ -87,7 +109,13 @@ def _with_pyarrow(
     path: Path, columns: Columns, names: list[str], dialect: Dialect, kinds: dict[str, str]
 ) -> Any:
     arrow, csv = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.csv")
-    types = {"text": arrow.string(), "bool": arrow.bool_(), "number": arrow.float64()}
+    types = {
+        "text": arrow.string(),
+        "bool": arrow.bool_(),
+        "number": arrow.float64(),
+        "date": arrow.timestamp("ns"),
+        "moment": arrow.timestamp("ns", "UTC"),
+    }
     # An open file, so that nothing is taken for a URL.
     with open_bytes(path) as file:
         return csv.read_csv(
@@ -122,7 +150,7 @@ def _with_polars(
             separator=dialect.separator,
             decimal_comma=dialect.decimal == ",",
             null_values=MISSING,
-            schema_overrides={name: types[kind] for name, kind in kinds.items()},
+            schema_overrides={name: types[kind] for name, kind in kinds.items() if kind in types},
             try_parse_dates=True,
         )
     except polars.exceptions.PolarsError as error:
