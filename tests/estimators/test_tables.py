@@ -176,6 +176,13 @@ def test_an_imputed_frame_keeps_its_index():
     pd.testing.assert_frame_equal(filled, frame.assign(warmth=np.float32([22, 1, 20, 1, 21])))
 
 
+def test_whole_numbers_with_gaps_become_fractions():
+    frame = pd.DataFrame({"id": [1, 1, 1], "n": pd.array([1, None, 4], dtype="Int64"), "m": [1, 2, 3]})
+    filled = LinearImputer().fit_transform(frame)
+    assert filled["n"].tolist() == [1, 2.5, 4]
+    assert filled["m"].dtype == np.int64
+
+
 def test_imputed_lists_of_frames_of_polars():
     parts = [pl.DataFrame({"time": [1, 0, 2], "x": [None, 0, 2]}), pl.DataFrame({"time": [0], "x": [7]})]
     first, second = LinearImputer().fit_transform(parts)

@@ -111,14 +111,20 @@ def as_arrays(X: Any) -> Any:
 
 def _frame_reader(X: Any) -> Callable[[Any, Encoding | None], Labelled] | None:
     """How these frames are read, None for what is none."""
-    frame = X[0] if isinstance(X, list) else X
-    if not is_frame(frame):
+    if not is_frame(X[0] if isinstance(X, list) else X):
         return None
-    if isinstance(X, list) and isinstance(frame, pd.DataFrame):
+    if not index_tells(X):
+        return lambda frame, encoding: long_table(frame, encoding).gather(standard_columns(encoding))
+    if isinstance(X, list):
         return lambda frames, encoding: read_df_list(frames, "X", encoding)
-    if isinstance(frame, pd.DataFrame) and frame.index.nlevels == 2 and not has_ids(frame):
-        return lambda frame, encoding: read_multiindex(frame, "X", encoding)
-    return lambda frame, encoding: long_table(frame, encoding).gather(_columns(encoding))
+    return lambda frame, encoding: read_multiindex(frame, "X", encoding)
+
+
+def index_tells(X: Any) -> bool:
+    """Whether the index of pandas has the times, and all columns are channels."""
+    if isinstance(X, list):
+        return isinstance(X[0], pd.DataFrame)
+    return isinstance(X, pd.DataFrame) and X.index.nlevels == 2 and not has_ids(X)
 
 
 def has_ids(frame: Any) -> bool:
@@ -130,7 +136,7 @@ def has_ids(frame: Any) -> bool:
 def long_table(X: Any, encoding: Encoding | None) -> Table:
     """A frame of one row per step, with the standard names of columns, or a list of one per sequence."""
     if isinstance(X, list):
-        return read_frames(X, _columns(encoding), "X")
+        return read_frames(X, standard_columns(encoding), "X")
     if not has_ids(X):
         raise TypeError(
             "`X` must be a list of frames, whose rows are steps, a frame indexed by (instance, time), or one "
@@ -138,10 +144,11 @@ def long_table(X: Any, encoding: Encoding | None) -> Table:
             "`Sequences.from_frame` reads it if you tell the columns, or with `wide=True` for a sequence in "
             "each row"
         )
-    return read_frame(X, _columns(encoding), "X")
+    return read_frame(X, standard_columns(encoding), "X")
 
 
-def _columns(encoding: Encoding | None) -> Columns:
+def standard_columns(encoding: Encoding | None) -> Columns:
+    """The usual names, with the channels of training."""
     unit = None if encoding is None else encoding.unit
     return Columns(label_optional=True, encoding=encoding, unit=unit or "s")
 

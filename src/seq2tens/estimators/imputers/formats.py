@@ -13,7 +13,13 @@ from jaxtyping import Float
 
 from seq2tens._checks import require
 from seq2tens.data import Encoding, Labelled, Sequences, fill_columns, from_pypots, is_frame, to_aeon
-from seq2tens.estimators.inputs import as_sequences, has_ids, long_table, read_collection
+from seq2tens.estimators.inputs import (
+    as_sequences,
+    index_tells,
+    long_table,
+    read_collection,
+    standard_columns,
+)
 
 Values = Float[np.ndarray, "steps channels"]
 
@@ -80,25 +86,24 @@ def _from_dictionary(X: Mapping[str, Any]) -> Collection:
 
 def _from_frames(X: Any, encoding: Encoding | None) -> Collection:
     """Frames keep their rows in the order in which they stand."""
-    labelled = read_collection(X, encoding)
-    places = _number_columns(labelled.encoding)
-    if isinstance(X, list):
-        frames = X
-    elif isinstance(X, pd.DataFrame) and X.index.nlevels == 2 and not has_ids(X):
-        return Collection(labelled, lambda filled: _frame(filled.values, X, places))
+    order = None
+    if index_tells(X):
+        labelled = read_collection(X, encoding)
     else:
-        frames = [X]
-    order = None if isinstance(X, list) and isinstance(X[0], pd.DataFrame) else long_table(X, encoding).order
+        table = long_table(X, encoding)
+        labelled, order = table.gather(standard_columns(encoding)), table.order
+    places = _number_columns(labelled.encoding)
+    frames = X if isinstance(X, list) else [X]
+    ends = np.cumsum([len(frame) for frame in frames])
 
     def restore(filled: Sequences) -> Any:
         values = filled.values
         if order is not None:
             values = np.empty_like(values)
             values[order] = filled.values
-        ends = np.cumsum([len(frame) for frame in frames])
         parts = np.split(values, ends[:-1])
-        filled_frames = [_frame(part, frame, places) for part, frame in zip(parts, frames, strict=True)]
-        return filled_frames if isinstance(X, list) else filled_frames[0]
+        restored = [_frame(part, frame, places) for part, frame in zip(parts, frames, strict=True)]
+        return restored if isinstance(X, list) else restored[0]
 
     return Collection(labelled, restore)
 
@@ -134,6 +139,8 @@ def _frame(filled: Values, like: Any, places: Mapping[str, int]) -> Any:
         return fill_columns(like, {name: filled[:, place] for name, place in places.items()})
     frame = like.copy()
     for position, (name, dtype) in enumerate(zip(like.columns, like.dtypes, strict=True)):
-        if str(name) in places and dtype.kind == "f":  # others miss nothing
-            frame.isetitem(position, pd.array(filled[:, places[str(name)]], dtype=dtype))
+        if str(name) in places and like.iloc[:, position].isna().any():
+            # whole numbers and booleans with gaps become fractions
+            own = dtype if dtype.kind == "f" else "Float64"
+            frame.isetitem(position, pd.array(filled[:, places[str(name)]], dtype=own))
     return frame
