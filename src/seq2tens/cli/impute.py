@@ -83,7 +83,7 @@ def impute(
     """
     from seq2tens.estimators import IMPUTERS
 
-    result = _files.output(out, "--out", _data.TABLES, force=options.force)
+    result = _files.output(out, "--out", (".csv", ".parquet"), force=options.force)
     _check_results(options.samples, options.interval)
     arguments = _models.arguments(options, leaving=("samples", "interval", "settings", "force"))
     imputer = _models.make(model, arguments, options.settings or (), IMPUTERS)
