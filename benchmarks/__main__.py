@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from benchmarks.registry import SUITES, cases
-from benchmarks.report import write
+from benchmarks.report import forward_times, write
 from benchmarks.run import SECONDS, peak_bytes, run
 
 RESULTS = Path("benchmarks/results.json")
@@ -24,6 +24,8 @@ def main() -> None:
     pages = verbs.add_parser("report", help="write the tables of a results file into the documentation")
     pages.add_argument("results", type=Path, nargs="?", default=RESULTS)
     pages.add_argument("--page", type=Path, default=Path("docs/performance.md"))
+    times = verbs.add_parser("forward", help="print the paper's forward times beside those of a results file")
+    times.add_argument("results", type=Path, nargs="?", default=RESULTS)
     memory = verbs.add_parser("memory", help="peak memory of one contender in this process, in bytes")
     memory.add_argument("suite")
     memory.add_argument("case")
@@ -36,6 +38,8 @@ def main() -> None:
         )
     elif arguments.verb == "report":
         write(arguments.results, arguments.page)
+    elif arguments.verb == "forward":
+        print(forward_times(arguments.results))
     elif arguments.verb == "memory":
         case = next(c for c in cases([arguments.suite]) if c.name == arguments.case)
         print(peak_bytes(case.contenders[arguments.contender]()))

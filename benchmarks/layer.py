@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.registry import Case, Prepare, Work, suite
+from seq2tens.functional import make_chains
 from seq2tens.nn import LS2T
 
 BATCH, FEATURES, WIDTH = 32, 64, 64
@@ -90,10 +91,6 @@ def peers(length: int, measure) -> dict[str, Prepare]:  # type: ignore[no-untype
     }
 
 
-def components(order: int, weights: str) -> int:
-    return order if weights == "recursive" else order * (order + 1) // 2
-
-
 @suite
 def forward_pass() -> Iterator[Case]:
     """The paper's table: batch 32, 64 channels, width 64."""
@@ -102,7 +99,7 @@ def forward_pass() -> Iterator[Case]:
             for weights in ("recursive", "independent"):
                 size = (BATCH, length, FEATURES)
                 contenders = {
-                    "matmul": matmul(*size, components(order, weights) * WIDTH),
+                    "matmul": matmul(*size, make_chains(order, weights, False).components * WIDTH),
                     "fused": forward(ls2t(order, weights, "cpu"), *size),
                     "reference": forward(ls2t(order, weights, "reference"), *size),
                 }

@@ -37,6 +37,7 @@ def cases(names: list[str]) -> list[Case]:
     """All cases of the suites named, or of every suite."""
     from benchmarks import (  # noqa: F401  (they register themselves)
         epochs,
+        forward_table,
         images,
         intervals,
         kl,

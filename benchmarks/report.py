@@ -7,6 +7,7 @@ import statistics
 from math import exp, log
 from pathlib import Path
 
+from benchmarks import forward_table
 from benchmarks.pages import fill, markdown
 
 START, END = "<!-- tables -->", "<!-- end of tables -->"
@@ -23,8 +24,15 @@ def tables(data: dict) -> str:
     parts = [f"Measured on: {machine}.\n"]
     for suite in dict.fromkeys(result["suite"] for result in data["results"]):
         rows = [result for result in data["results"] if result["suite"] == suite]
-        parts.append(f"### {suite.replace('_', ' ')}\n\n{_table(rows)}\n")
+        make = forward_table.table if suite == "forward_table" else _table
+        parts.append(f"### {suite.replace('_', ' ')}\n\n{make(rows)}\n")
     return "\n".join(parts)
+
+
+def forward_times(results: Path) -> str:
+    """The paper's forward times beside those of a results file."""
+    data = json.loads(results.read_text())
+    return forward_table.table([result for result in data["results"] if result["suite"] == "forward_table"])
 
 
 def _table(results: list[dict]) -> str:

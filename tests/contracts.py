@@ -17,8 +17,9 @@ EXACT = {"rtol": 1e-10, "atol": 1e-10}
 ORDERS = [
     (order, weights, lift)
     for order in (1, 2, 3, 4)
-    for weights in ("recursive", "independent")
+    for weights in ("recursive", "independent", "symmetric")
     for lift in range(1, order + 1)
+    if weights != "symmetric" or order in (2, 3)
 ]
 MASKS = {
     "none": [[1, 1, 1, 1, 1], [1, 1, 1, 1, 1]],
@@ -31,7 +32,7 @@ MASKS = {
 def problem(order, weights, lift_order, *, batch=2, time=5, features=3, width=2, seed=0, dtype=torch.float64):
     """Random tensors of one layer, as keyword arguments of `functional.ls2t`."""
     gen = torch.Generator().manual_seed(seed)
-    components = order if weights == "recursive" else order * (order + 1) // 2
+    components = oracle.components(order, weights)
     draw = lambda *shape: torch.randn(*shape, generator=gen, dtype=torch.float64).to(dtype)  # noqa: E731
     return {
         "x": draw(batch, time, features),

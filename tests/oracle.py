@@ -9,7 +9,13 @@ import torch
 def chain_words(order, weights):
     if weights == "recursive":
         return [list(range(m)) for m in range(1, order + 1)]
+    if weights == "symmetric":
+        return [[0] * m for m in range(1, order + 1)]
     return [list(range(m * (m - 1) // 2, m * (m + 1) // 2)) for m in range(1, order + 1)]
+
+
+def components(order, weights):
+    return max(map(max, chain_words(order, weights))) + 1
 
 
 def whole_sequence(x, weight, bias, order, weights, coefficients, decay, age):

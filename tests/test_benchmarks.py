@@ -1,13 +1,15 @@
 """The benchmarks run, and what the documentation shows is what they wrote. No test asserts a time."""
 
+import csv
 import json
+import os
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from benchmarks import accuracy, imputation, kl, report, run
+from benchmarks import accuracy, forward_table, imputation, kl, report, run
 from benchmarks.registry import SUITES, Case, cases
 
 ROOT = Path(__file__).parents[1]
@@ -65,6 +67,35 @@ def test_peak_memory_sees_an_allocation():
 def test_the_documentation_shows_the_results_on_file():
     results = json.loads((ROOT / "benchmarks" / "results.json").read_text())
     assert report.tables(results) in (ROOT / "docs" / "performance.md").read_text()
+
+
+def test_the_papers_forward_times_stand_beside_ours(tmp_path):
+    names = {case.name for case in cases(["forward_table"])}
+    assert len(names) == 6 * 6 * 2
+    contenders = {"fused": {"min": 2e-3, "ratio": 1}, "other layer": {"min": 5e-3, "ratio": 2.5}}
+    slower = {"fused": {"min": 3e-3, "ratio": 1}, "other layer": {"min": 9e-3, "ratio": 3}}
+    rows = [
+        {"suite": "forward_table", "case": name, "peer": "fused", "contenders": found}
+        for name, found in [("L=1024 LS2T-R M=10 LSTM", contenders), ("L=1024 LS2T-R M=10 Conv1D", slower)]
+    ]
+    assert {row["case"] for row in rows} <= names
+    page = report.tables({"machine": {}, "results": rows})
+    assert "| L=1024 LS2T-R M=10 | 6 | 617 | 0.317 | 2 | 2.5 | 3 |" in page
+    assert "| L=1024 LSTM | 3700 |  |  | 5 |  |  |" in page
+    assert "| L=32 LS2T M=2 | 1.7 | 70.6 | 0.476 |  |  |  |" in page  # not measured
+    (tmp_path / "results.json").write_text(json.dumps({"results": rows}))
+    assert report.forward_times(tmp_path / "results.json") in page
+
+
+@pytest.mark.data("../published")
+def test_the_papers_forward_times_are_the_published_ones():
+    table = Path(os.environ["SEQ2TENS_DATA"], "..", "published", "forward_pass_seconds_2080ti.csv")
+    with table.open() as file:
+        rows = list(csv.DictReader(file))
+    found = [(row.length, row.layer, str(row.order or ""), row.seconds) for row in forward_table.published()]
+    expected = [(int(row["length"]), row["layer"], row["order"]) for row in rows]
+    assert [row[:3] for row in found] == expected
+    assert [row[3] for row in found] == pytest.approx([float(row["seconds"]) for row in rows], rel=1e-9)
 
 
 def test_accuracies_are_kept_and_reported(tmp_path):

@@ -24,6 +24,7 @@ PAGES = [
     "tutorial.md",
     "how-to.md",
     "theory.md",
+    "universality.md",
 ]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 BLOCK_OR_COMMANDS = re.compile(r"^```(python|sh)\n(.*?)^```$", re.DOTALL | re.MULTILINE)

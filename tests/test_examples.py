@@ -3,6 +3,7 @@
 import csv
 import importlib.util
 import os
+import runpy
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,14 @@ def test_the_demo_learns_and_draws(japanese_vowels, tmp_path, capsys):
     assert f"{accuracy:.3f}" in shown
     assert "this run" in shown
     assert all(f"{value:.3f}" in shown for value in japanese_vowels.PUBLISHED.values())
+
+
+def test_the_figure_of_a_page_is_drawn_by_its_code(tmp_path):
+    before = Path.cwd()
+    names = runpy.run_path(str(ROOT / "examples" / "universality.py"))["main"](tmp_path / "figures")
+    assert (tmp_path / "figures" / "universality.svg").stat().st_size > 1000
+    assert len(names["errors"]) == 12
+    assert Path.cwd() == before
 
 
 @pytest.mark.data("../published")

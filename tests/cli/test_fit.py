@@ -129,7 +129,10 @@ REFUSALS = {
     "`--progress` must be one of 'auto', 'bar', 'lines', 'silent', got 'loud'": ["--progress", "loud"],
     "`--set width` must be at least 1, got 0": ["--set", "width=0"],
     "`--set width` must be of the kind of its default 64, got 'wide'": ["--set", "width=wide"],
-    "`--set weights` must be one of 'recursive', 'independent', got 'odd'": ["--set", "weights=odd"],
+    "`--set weights` must be one of 'recursive', 'independent', 'symmetric', got 'odd'": [
+        "--set",
+        "weights=odd",
+    ],
     "`--set` must be NAME=VALUE with a name among since_observed, devices, num_nodes, fcn_width, width, "
     "depth, order, weights, time_embedding, dropout, spatial_dropout, got 'epochs=3'": ["--set", "epochs=3"],
     "a picture's name must end with one of .png, .svg, .pdf, got 'c.bmp'": ["--curves", "c.bmp"],

@@ -8,8 +8,9 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from seq2tens import distributed
+from seq2tens.algebra.lifts import exponential
 from seq2tens.functional import ls2t
-from seq2tens.nn import FCN, FCNLS2T, LS2T, BiLS2T, DeepLS2T, LS2TBlock, ResNet
+from seq2tens.nn import FCN, FCNLS2T, LS2T, BiLS2T, DeepLS2T, LS2TBlock, NeuralLS2T, ResNet
 
 LENGTH, BATCH, CHANNELS = 23, 3, 2
 # Steps on each rank: uneven, fewer than a convolution looks ahead, none.
@@ -20,6 +21,9 @@ NETWORKS = {
     "independent": lambda: LS2T(CHANNELS, 4, 3, weights="independent", normalize=True),
     "reverse": lambda: LS2T(CHANNELS, 4, 3, reverse=True, normalize=True),
     "fading lift": lambda: LS2T(CHANNELS, 4, 3, lift_order=2, learn_lift=True, decay="learn"),
+    "symmetric": lambda: LS2T(CHANNELS, 4, 3, weights="symmetric", sum_levels=True),
+    "neural": lambda: NeuralLS2T(CHANNELS, 4, 2, phi=nn.Sequential(nn.Linear(CHANNELS, 3), nn.Tanh())),
+    "neural lift": lambda: NeuralLS2T(CHANNELS, 4, 3, phi=exponential(2), return_sequences=False),
     "both ways": lambda: BiLS2T(CHANNELS, 4, 2, decay=0.9),
     "block": lambda: LS2TBlock(CHANNELS, 4, 2, time="index"),
     "block's end": lambda: LS2TBlock(CHANNELS, 4, 2, time="centred", return_sequences=False),
@@ -30,6 +34,7 @@ NETWORKS = {
     "resnet": lambda: ResNet(CHANNELS, (3, 4)),
     "fcn-ls2t": lambda: FCNLS2T(CHANNELS, 3, 4, 2, 2),
     "fcn-ls2t independent": lambda: FCNLS2T(CHANNELS, 3, 4, 2, 3, weights="independent"),
+    "fcn-ls2t normalised": lambda: FCNLS2T(CHANNELS, 3, 4, 2, 3, normalize=0.659),
 }
 
 

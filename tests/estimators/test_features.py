@@ -79,7 +79,10 @@ class TestLS2TFeatures(FeaturesContract):
         [
             ({"width": 0}, "`width` must be at least 1, got 0"),
             ({"order": 0}, "`order` must be at least 1, got 0"),
-            ({"weights": "loose"}, "`weights` must be one of 'recursive', 'independent', got 'loose'"),
+            (
+                {"weights": "loose"},
+                "`weights` must be one of 'recursive', 'independent', 'symmetric', got 'loose'",
+            ),
             ({"decay": 1.5}, r"`decay` must lie in \(0, 1\], got 1.5"),
             ({"scaling": "auto"}, "`scaling` must be one of"),
         ],

@@ -31,6 +31,8 @@ def networks(channels=3):
     yield "fcn", nn.FCN(channels, 6)
     yield "fcn with time", nn.FCN(channels, 6, time_embedding=True)
     yield "resnet", nn.ResNet(channels, (4, 6))
+    yield "ls2t summed", nn.DeepLS2T(channels, 5, 2, 3, sum_levels=True)
+    yield "ls2t symmetric", nn.DeepLS2T(channels, 5, 2, 3, weights="symmetric")
     for weights in ("recursive", "independent"):
         for depth in (1, 2, 3):
             for order in (1, 2, 3, 4):

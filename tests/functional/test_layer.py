@@ -20,7 +20,7 @@ BAD_VALUES = [
     ({"x": torch.zeros(2, 0, 3)}, "`x` must have at least one time step, got an empty time axis"),
     ({"order": 0}, "`order` must be at least 1, got 0"),
     ({"lift_order": 0}, "`lift_order` must be at least 1, got 0"),
-    ({"weights": "shared"}, "`weights` must be one of 'recursive', 'independent', got 'shared'"),
+    ({"weights": "shared"}, "`weights` must be one of 'recursive', 'independent', 'symmetric', got 'shared'"),
     ({"weight": torch.zeros(2, 3)}, "`weight` must have 3 axes"),
     (
         {"weight": torch.zeros(3, 3, 2)},

@@ -7,6 +7,7 @@ import torch
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from torch.testing import assert_close
 
+from seq2tens.algebra import FreeTensor, seq2tens
 from seq2tens.functional import ls2t, normalize_levels
 from seq2tens.nn import LS2T, BiLS2T
 
@@ -14,11 +15,15 @@ EXACT = {"rtol": 1e-10, "atol": 1e-10}
 OPTIONS = {
     "plain": {},
     "independent": {"weights": "independent"},
+    "symmetric": {"weights": "symmetric"},
+    "symmetric_lifted": {"weights": "symmetric", "lift_order": 2, "decay": 0.9, "reverse": True},
     "lifted": {"lift_order": 3, "learn_lift": True},
     "fading": {"decay": "learn"},
     "fixed_decay": {"decay": 0.9, "bias": False},
     "backwards": {"reverse": True},
     "normalised": {"normalize": True},
+    "summed": {"sum_levels": True, "normalize": True},
+    "summed_end": {"sum_levels": True, "return_sequences": False, "weights": "independent"},
     "end": {"return_sequences": False, "normalize": True},
 }
 
@@ -47,7 +52,14 @@ def test_is_the_function_with_its_parameters(x):
     normal = LS2T(3, 4, 3, normalize=True, dtype=torch.float64)
     raw = ls2t(x, normal.weight, normal.bias, order=3)
     half = torch.full((3,), 0.5).double()
-    assert_close(normal(x), normalize_levels(raw, half, torch.arange(1, 7).expand(2, 6)), **EXACT)
+    steps = torch.arange(1, 7).expand(2, 6)
+    assert_close(normal(x), normalize_levels(raw, half, steps), **EXACT)
+    fixed = LS2T(3, 4, 3, normalize=0.7, dtype=torch.float64)
+    fixed.load_state_dict({"weight": normal.weight, "bias": normal.bias})
+    assert_close(fixed(x), normalize_levels(raw, half + 0.2, steps), **EXACT)
+    end = LS2T(3, 4, 3, normalize=0.7, return_sequences=False, dtype=torch.float64)
+    end.load_state_dict(fixed.state_dict())
+    assert_close(end(x), fixed(x)[:, -1], **EXACT)
 
 
 def test_shapes_and_parameters():
@@ -55,6 +67,8 @@ def test_shapes_and_parameters():
     assert LS2T(5, 7, 3, return_sequences=False)(torch.randn(2, 6, 5)).shape == (2, 3, 7)
     assert LS2T(5, 7, 3).weight.shape == (3, 5, 7)
     assert LS2T(5, 7, 3, weights="independent").weight.shape == (6, 5, 7)
+    symmetric = LS2T(5, 7, 3, weights="symmetric")
+    assert (symmetric.weight.shape, symmetric.bias.shape) == ((1, 5, 7), (1, 7))
     assert sum(p.numel() for p in LS2T(5, 7, 3, bias=False).parameters()) == 3 * 5 * 7
 
 
@@ -190,6 +204,58 @@ def test_variance_of_the_functionals_coordinates(weights, init):
         assert abs(square.mean() - 2 / (features**m + width)) < 5 * error
 
 
+@pytest.mark.parametrize("init", ["uniform", "normal"])
+def test_variance_of_symmetric_functionals_is_that_of_the_highest_level(init):
+    features, width, order, draws = 3, 50, 3, 400
+    gen = torch.Generator().manual_seed(0)
+    layer = LS2T(features, width, order, weights="symmetric", init=init, dtype=torch.float64)
+    values = []
+    for _ in range(draws):
+        layer.reset_parameters(gen)
+        values.append(layer.weight[0].prod(0).detach())  # the coordinate 012 of z ⊗ z ⊗ z
+    square = torch.cat(values).square()
+    assert abs(square.mean() - 2 / (features**order + width)) < 5 * square.std() / math.sqrt(len(square))
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_symmetric_weights_are_recursive_ones_that_repeat(x, reverse):
+    """Level m is then the m-th elementary symmetric polynomial of inner products: order does not count."""
+    layer = LS2T(3, 4, 3, weights="symmetric", reverse=reverse, dtype=torch.float64)
+    layer.bias.data.uniform_(-1, 1)
+    weight, bias = layer.weight.expand(3, 3, 4), layer.bias.expand(3, 4)
+    assert_close(layer(x), ls2t(x, weight, bias, order=3, reverse=reverse), **EXACT)
+    end = 0 if reverse else -1
+    assert_close(layer(x)[:, end], layer(x[:, [3, 1, 5, 0, 4, 2]])[:, end], **EXACT)
+
+
+@pytest.mark.parametrize("options", [{}, {"return_sequences": False}, {"normalize": True}, {"reverse": True}])
+def test_summed_levels(x, options):
+    layer = LS2T(3, 4, 3, dtype=torch.float64, **options)
+    levels = layer(x)
+    layer.sum_levels = True
+    assert_close(layer(x), levels.sum(-2), **EXACT)
+    assert layer(x).shape == ((2, 4) if layer.return_sequences is False else (2, 6, 4))
+
+
+def test_summed_levels_are_an_inner_product_with_the_full_map(x):
+    layer = LS2T(3, 4, 3, sum_levels=True, return_sequences=False, bias=False, dtype=torch.float64)
+    phi, y = seq2tens(x, 3), layer(x)
+    for k in range(4):  # the element of rank one has level 0 too, which is 1
+        element = FreeTensor.rank_one(layer.weight[:, :, k])
+        assert_close(1 + y[:, k], phi.inner(element), **EXACT)
+
+
+def test_gradients_of_summed_levels(x):
+    layer = LS2T(3, 2, 2, sum_levels=True, normalize=True, dtype=torch.float64)
+    names = dict(layer.named_parameters())
+    run = lambda x, *p: torch.func.functional_call(layer, dict(zip(names, p, strict=True)), (x,))  # noqa: E731
+    assert torch.autograd.gradcheck(run, (x[:, :3].requires_grad_(), *names.values()))
+
+
+def test_both_directions_are_summed(x):
+    assert BiLS2T(3, 4, 2, sum_levels=True, dtype=torch.float64)(x).shape == (2, 6, 8)
+
+
 def test_same_generator_same_weights_without_touching_the_global_one():
     layer = LS2T(3, 4, 2)
     before = torch.get_rng_state()
@@ -230,7 +296,7 @@ def test_bidirectional_is_past_then_future(x):
         ((0, 4, 2), {}, "`in_features` must be at least 1, got 0"),
         ((3, 0, 2), {}, "`width` must be at least 1, got 0"),
         ((3, 4, 0), {}, "`order` must be at least 1, got 0"),
-        ((3, 4, 2), {"weights": "tied"}, "`weights` must be one of"),
+        ((3, 4, 2), {"weights": "tied"}, "one of 'recursive', 'independent', 'symmetric', got 'tied'"),
         ((3, 4, 2), {"init": "zeros"}, "`init` must be one of 'uniform', 'normal', got 'zeros'"),
         ((3, 4, 2), {"learn_lift": True}, "`learn_lift` must be False for lift_order 1"),
         ((3, 4, 2), {"decay": 0.0}, r"`decay` must lie in \(0, 1\], got 0.0"),

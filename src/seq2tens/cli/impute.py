@@ -143,8 +143,7 @@ def _described_steps(labelled: Labelled, columns: Columns) -> list[tuple[str, np
     sequences = labelled.sequences
     lengths = sequences.lengths
     ids = np.arange(len(labelled)) if labelled.ids is None else labelled.ids
-    steps = np.arange(len(sequences.values)) - np.repeat(sequences.offsets[:-1], lengths)
-    times = steps if sequences.times is None else np.asarray(sequences.times)
+    times = sequences.positions if sequences.times is None else sequences.times
     parts = [(columns.id or "id", np.repeat(ids, lengths)), (columns.time or "time", times)]
     if labelled.labels is not None:
         parts.append((columns.label or "label", np.repeat(labelled.labels, lengths)))

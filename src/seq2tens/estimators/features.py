@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import torch
@@ -133,7 +133,8 @@ class LS2TFeatures(SequenceFeatures):
         check.positive_int("width", self.width)
         check.positive_int("order", self.order)
         generator = torch.Generator().manual_seed(seed_of(self.random_state))
-        components = self.order if self.weights == "recursive" else self.order * (self.order + 1) // 2
+        check.choice("weights", self.weights, get_args(F.Weights))
+        components = F.make_chains(self.order, self.weights, False).components
         drawn = torch.randn(components, n_inputs, self.width, generator=generator, dtype=torch.float64)
         self.functionals_ = drawn / n_inputs**0.5
 

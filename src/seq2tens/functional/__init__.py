@@ -8,6 +8,7 @@ from seq2tens.functional.chunks import Transfer, apply_transfer, combine, transf
 from seq2tens.functional.convolution import convolve, convolve_few, flat_kernel, reach
 from seq2tens.functional.intervals import PrefixLS2T
 from seq2tens.functional.layer import Weights, ls2t, normalize_levels
+from seq2tens.functional.lifted import cut_into_runs, sum_runs
 from seq2tens.functional.normalization import Running, batch_norm, masked_mean
 from seq2tens.functional.paths import (
     Series,
@@ -39,6 +40,7 @@ __all__ = [
     "combine",
     "convolve",
     "convolve_few",
+    "cut_into_runs",
     "difference",
     "flat_kernel",
     "forward_fill",
@@ -51,6 +53,7 @@ __all__ = [
     "normalize_levels",
     "reach",
     "sliding_ls2t",
+    "sum_runs",
     "time_embedding",
     "transfer",
     "trim_heap",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -13,7 +13,7 @@ from seq2tens import _checks as check
 from seq2tens import ops
 from seq2tens.ops.ls2t import Functionals
 
-Weights = Literal["recursive", "independent"]
+Weights = Literal["recursive", "independent", "symmetric"]
 
 
 def ls2t(
@@ -42,10 +42,11 @@ def ls2t(
     Args:
         x: the sequences. NaN or infinity spreads to all later steps of its own sequence and to no other.
         weight: the vectors z. Recursive weights share z_1, …, z_order among the levels; independent
-            weights hold 1 + 2 + … + order vectors, those of level 1 first. z_1 meets the earliest step.
+            weights hold 1 + 2 + … + order vectors, those of level 1 first; symmetric weights hold one,
+            z_1 = … = z_order. z_1 meets the earliest step.
         bias: added to each inner product ⟨z, x_i⟩.
         order: the highest level.
-        weights: `"recursive"` or `"independent"`.
+        weights: `"recursive"`, `"independent"` or `"symmetric"`.
         lift_order: how many vectors one step may meet (1: the paper; `order`: signatures).
         lift_coefficients: weight of a step that meets j vectors, default 1/j!.
         decay: a number in (0, 1] per functional, by which each step fades the past.
@@ -93,21 +94,21 @@ def check_functionals(
     """Check what every function of sequences and functionals is given; `x` may have no steps."""
     check.positive_int("order", order)
     check.positive_int("lift_order", lift_order)
-    check.choice("weights", weights, ("recursive", "independent"))
+    check.choice("weights", weights, get_args(Weights))
     check.sequences("x", x)
-    _check_parameters(x, weight, bias, order, weights)
+    chains = ops.make_chains(order, weights, reverse)
+    _check_parameters(x, weight, bias, chains.components, f"{weights} weights of order {order}")
     _check_vector("lift_coefficients", lift_coefficients, lift_order, "(lift_order,)")
     _check_vector("decay", decay, weight.shape[-1], "(width,)")
     _check_decay(decay)
     if lift_coefficients is None and lift_order > 1:
         lift_coefficients = _inverse_factorials(lift_order, x)
-    chains = ops.make_chains(order, weights, reverse)
     return Functionals(weight, bias, lift_coefficients, decay, chains, reverse, backend)
 
 
 def normalize_levels(
     y: Float[Tensor, "*steps order width"],
-    exponent: Float[Tensor, " order"],
+    exponent: Float[Tensor, " order"] | float,
     count: Tensor,
 ) -> Float[Tensor, "*steps order width"]:
     """Divide level m by C(count, m)^exponent_m, the number of its terms after `count` steps.
@@ -130,8 +131,7 @@ def _inverse_factorials(lift_order: int, like: Tensor) -> Tensor:
     )
 
 
-def _check_parameters(x: Tensor, weight: Tensor, bias: Tensor | None, order: int, weights: str) -> None:
-    components = order if weights == "recursive" else order * (order + 1) // 2
+def _check_parameters(x: Tensor, weight: Tensor, bias: Tensor | None, components: int, kind: str) -> None:
     check.floating("weight", weight)
     if weight.dim() != 3:
         raise check.ArgumentError(
@@ -139,8 +139,7 @@ def _check_parameters(x: Tensor, weight: Tensor, bias: Tensor | None, order: int
         )
     if weight.shape[0] != components:
         raise check.ArgumentError(
-            f"`weight` must have {components} components for {weights} weights of order {order}, "
-            f"got {weight.shape[0]}"
+            f"`weight` must have {components} components for {kind}, got {weight.shape[0]}"
         )
     if weight.shape[2] == 0:
         raise check.ArgumentError(
@@ -164,7 +163,7 @@ def _check_vector(name: str, vector: Tensor | None, size: int, meaning: str) -> 
 def _check_decay(decay: Tensor | None) -> None:
     if decay is None or check.values_hidden(decay):
         return
-    outside = ~((decay > 0) & (decay <= 1))
-    if bool(outside.any()):
-        index = int(outside.nonzero()[0])
+    invalid = ~((decay > 0) & (decay <= 1))
+    if bool(invalid.any()):
+        index = int(invalid.nonzero()[0])
         raise check.ArgumentError(f"`decay` must lie in (0, 1], got {float(decay[index])} at index {index}")

@@ -7,6 +7,7 @@ from seq2tens.nn.layers import LS2T, BiLS2T, LS2TState
 from seq2tens.nn.long import checkpoint_chunks, chunkwise, time_chunks
 from seq2tens.nn.masked import MaskedBatchNorm, MaskedConv, mean_pool
 from seq2tens.nn.networks import FCNLS2T
+from seq2tens.nn.neural import NeuralLS2T
 from seq2tens.nn.paths import Difference, Lags, TimeEmbedding
 from seq2tens.nn.streaming import Stream
 
@@ -24,6 +25,7 @@ __all__ = [
     "MaskedBatchNorm",
     "MaskedConv",
     "Network",
+    "NeuralLS2T",
     "ResNet",
     "Stream",
     "TimeEmbedding",

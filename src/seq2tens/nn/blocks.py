@@ -62,8 +62,9 @@ class LS2TBlock(Network):
         self.time, self.difference, self.spatial_dropout = time, difference, spatial_dropout
         features = in_features + (time in ("index", "centred"))
         self.ls2t = LS2T(features, width, order, bias=time == "bias", **options)
-        self.norm = LevelNorm(order) if norm else None
-        self.in_features, self.out_features = in_features, order * width
+        levels = 1 if self.ls2t.sum_levels else order
+        self.norm = LevelNorm(levels) if norm else None
+        self.in_features, self.out_features = in_features, levels * width
 
     def compute(self, x: Series, context: Whole) -> Tensor:
         """Apply the block."""
@@ -72,6 +73,8 @@ class LS2TBlock(Network):
         if self.difference:
             x = x - context.halo(x, 1, 0)[:, :-1]
         y = self.ls2t(x, context=context)
+        if self.ls2t.sum_levels:
+            y = y.unsqueeze(-2)
         if self.norm is not None:
             y = self.norm(y, context=context)
         return context.dropout(y.flatten(-2), self.spatial_dropout, self.training)
@@ -96,14 +99,14 @@ class DeepLS2T(Network):
     ) -> None:
         super().__init__()
         check.positive_int("depth", depth)
-        blocks = []
+        blocks: list[LS2TBlock] = []
         for index in range(depth):
-            features = order * width if index else in_features
+            features = blocks[-1].out_features if blocks else in_features
             whole = return_sequences or index < depth - 1
             blocks.append(LS2TBlock(features, width, order, return_sequences=whole, **options))
         self.blocks = nn.ModuleList(blocks)
         self.return_sequences = return_sequences
-        self.in_features, self.out_features = in_features, order * width
+        self.in_features, self.out_features = in_features, blocks[-1].out_features
 
     def compute(self, x: Series, context: Whole) -> Tensor:
         """One block after the other."""

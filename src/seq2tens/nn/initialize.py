@@ -1,4 +1,8 @@
-"""Initial weights: every coordinate of the level-m functional gets variance 2 / (d^m + width)."""
+"""Initial weights: every coordinate of the level-m functional gets variance 2 / (d^m + width).
+
+A vector that stands in all places cannot do so for every level: with symmetric weights the highest level
+does, at coordinates whose letters differ.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,8 @@ from torch import Tensor
 
 def component_variances(in_features: int, width: int, order: int, weights: str) -> list[float]:
     """Variance of the coordinates of each vector z, in the order of the weight's components."""
+    if weights == "symmetric":
+        return [(2 / (in_features**order + width)) ** (1 / order)]
     if weights == "independent":
         return [(2 / (in_features**m + width)) ** (1 / m) for m in range(1, order + 1) for _ in range(m)]
     first = 2 / (in_features + width)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -32,21 +32,25 @@ class LS2T(Streamable, nn.Module):
     """Low-rank functionals of the Seq2Tens map of a sequence, one value per level and functional.
 
     Input `(batch, time, in_features)`; output `(batch, time, order, width)`, or `(batch, order, width)`
-    without `return_sequences`. A `PackedSequence` is taken, and returned if sequences are asked for.
+    without `return_sequences`, each without the axis of levels if these are summed. A `PackedSequence` is
+    taken, and returned if sequences are asked for.
 
     Args:
         in_features: channels of the input.
         width: number of functionals.
         order: highest level.
-        weights: `"recursive"` (order · in_features · width parameters; level m extends level m - 1) or
-            `"independent"` (one chain of vectors per level).
+        weights: `"recursive"` (order · in_features · width parameters; level m extends level m - 1),
+            `"independent"` (one chain of vectors per level) or `"symmetric"` (one vector per functional, in
+            all places: without `decay` the order of the steps is not seen).
         lift_order: how many vectors one step may meet; 1 is the paper's map, `order` gives signatures.
         learn_lift: learn the coefficients of the lift from 1/2!, 1/3!, … on (the first is 1).
         decay: forgetting, a number in (0, 1] or one per functional, or `"learn"`.
         bias: add a learned constant to each inner product, which plays the part of a time coordinate.
         reverse: functionals of the steps from i on, in place of those up to i.
         return_sequences: all steps, or the whole sequence's value only.
-        normalize: divide level m by a learned power (from 1/2 on) of its number of terms.
+        normalize: divide level m by a power of its number of terms: by this one, a number in (0, 1], or
+            with True by a learned one (from 1/2 on).
+        sum_levels: give ⟨ℓ, Φ⟩, the sum of all levels from 1 on, in place of every level by itself.
         init: `"uniform"` or `"normal"`.
         backend: see `seq2tens.functional.ls2t`.
     """
@@ -69,7 +73,8 @@ class LS2T(Streamable, nn.Module):
         bias: bool = True,
         reverse: bool = False,
         return_sequences: bool = True,
-        normalize: bool = False,
+        normalize: bool | float = False,
+        sum_levels: bool = False,
         init: Literal["uniform", "normal"] = "uniform",
         backend: F.Backend | None = None,
         device: torch.device | str | None = None,
@@ -79,7 +84,7 @@ class LS2T(Streamable, nn.Module):
         for name, value in [("in_features", in_features), ("width", width), ("order", order)]:
             check.positive_int(name, value)
         check.positive_int("lift_order", lift_order)
-        check.choice("weights", weights, ("recursive", "independent"))
+        check.choice("weights", weights, get_args(F.Weights))
         check.choice("init", init, ("uniform", "normal"))
         check.require(
             lift_order > 1 or not learn_lift,
@@ -88,12 +93,15 @@ class LS2T(Streamable, nn.Module):
         self.in_features, self.width, self.order = in_features, width, order
         self.weights, self.lift_order, self.backend = weights, lift_order, backend
         self.reverse, self.return_sequences, self.init = reverse, return_sequences, init
-        components = order if weights == "recursive" else order * (order + 1) // 2
+        self.sum_levels = sum_levels
+        components = F.make_chains(order, weights, reverse).components
         empty = partial(torch.empty, device=device, dtype=dtype)
         self.weight = nn.Parameter(empty(components, in_features, width))
         self.bias = nn.Parameter(empty(components, width)) if bias else None
         self.lift = nn.Parameter(empty(lift_order - 1)) if learn_lift else None
-        self.exponent_logit = nn.Parameter(empty(order)) if normalize else None
+        check.require(0 <= normalize <= 1, f"`normalize` must be True, False or in (0, 1], got {normalize}")
+        self.exponent_logit = nn.Parameter(empty(order)) if normalize is True else None
+        self.fixed_exponent = float(normalize) if normalize and normalize is not True else None
         self.decay_logit = nn.Parameter(empty(width)) if isinstance(decay, str) else None
         self.register_buffer("decay", _fixed_decay(decay, empty(width)))
         self.reset_parameters()
@@ -118,7 +126,8 @@ class LS2T(Streamable, nn.Module):
         text = f"{self.in_features}, {self.width}, {self.order}, weights={self.weights!r}"
         if self.lift_order > 1:
             text += f", lift_order={self.lift_order}"
-        return text + (", reverse=True" if self.reverse else "")
+        flags = [name for name in ("reverse", "sum_levels") if getattr(self, name)]
+        return text + "".join(f", {name}=True" for name in flags)
 
     def forward(
         self,
@@ -144,7 +153,7 @@ class LS2T(Streamable, nn.Module):
         assert isinstance(x, Tensor)
         if mask is not None or lengths is not None:
             mask = check.step_mask(x, mask, lengths)
-        output, levels = F.ls2t(
+        levels, chains = F.ls2t(
             x,
             **self.functionals(),
             mask=mask,
@@ -154,13 +163,19 @@ class LS2T(Streamable, nn.Module):
         )
         earlier = 0 if state is None else state.steps
         total = Whole(mask).count(x, at_end=True) + earlier if return_state else None
-        if self.exponent_logit is not None:
+        count = None
+        if self.exponent is not None:
             at_end = not self.return_sequences
             count = Whole(mask).count(x, reverse=self.reverse, at_end=at_end)
             count = count + (earlier if state is None or at_end else state.steps[:, None])
-            output = F.normalize_levels(output, self.exponent_logit.sigmoid(), count)
+        output = self._output(levels, count)
         result = _repack(output, packed) if packed is not None and self.return_sequences else output
-        return result if total is None else (result, LS2TState(levels, total))
+        return result if total is None else (result, LS2TState(chains, total))
+
+    @property
+    def exponent(self) -> Float[Tensor, " order"] | float | None:
+        """The power of the number of terms by which levels are divided, one per level or for all."""
+        return self.fixed_exponent if self.exponent_logit is None else self.exponent_logit.sigmoid()
 
     def functionals(self) -> dict[str, Any]:
         """What the layer gives to `functional.ls2t`."""
@@ -177,11 +192,17 @@ class LS2T(Streamable, nn.Module):
         }
 
     def _in_context(self, x: Tensor, context: Whole) -> Tensor:
-        levels = context.ls2t(self, x)
-        if self.exponent_logit is None:
-            return levels
-        count = context.count(x, reverse=self.reverse, at_end=not self.return_sequences)
-        return F.normalize_levels(levels, self.exponent_logit.sigmoid(), count)
+        levels, count = context.ls2t(self, x), None
+        if self.exponent is not None:
+            count = context.count(x, reverse=self.reverse, at_end=not self.return_sequences)
+        return self._output(levels, count)
+
+    def _output(self, levels: Tensor, count: Tensor | None) -> Tensor:
+        """What the layer gives for its levels; `count` are the steps behind them if they are normalised."""
+        exponent = self.exponent
+        if exponent is not None and count is not None:
+            levels = F.normalize_levels(levels, exponent, count)
+        return levels.sum(-2) if self.sum_levels else levels
 
 
 class BiLS2T(nn.Module):

@@ -19,6 +19,11 @@ class Chains(NamedTuple):
     output: tuple[int, ...]
 
     @property
+    def components(self) -> int:
+        """Number of vectors that the words are made of."""
+        return max(self.component) + 1
+
+    @property
     def depth(self) -> tuple[int, ...]:
         """Number of vectors in the word of each state."""
         depth: list[int] = []
@@ -31,7 +36,8 @@ def make_chains(order: int, weights: str, reverse: bool) -> Chains:
     """The chains of an LS2T layer.
 
     Recursive weights forwards share one chain. Backwards, time is consumed from its end, so every
-    level needs its vectors in the opposite order and no two levels share a beginning.
+    level needs its vectors in the opposite order and no two levels share a beginning. Symmetric weights
+    have one vector for all places of a word, which reads the same both ways: one chain serves both.
     """
     # torch.compile traces through plain Python but warns about caches
     make = _make_chains if torch.compiler.is_compiling() else _cached_chains
@@ -39,6 +45,8 @@ def make_chains(order: int, weights: str, reverse: bool) -> Chains:
 
 
 def _make_chains(order: int, weights: str, reverse: bool) -> Chains:
+    if weights == "symmetric":
+        return _chain([0] * order, levels=order)
     if weights == "recursive":
         words = [list(range(m)) for m in range(1, order + 1)]
     else:

@@ -26,6 +26,7 @@ LAYERS = pytest.mark.parametrize(
         (3, "recursive", 2),
         (3, "independent", 1),
         (4, "independent", 4),
+        (3, "symmetric", 2),
     ],
 )
 
@@ -59,7 +60,12 @@ class TestTriton(contracts.LS2TContract):
 
     @pytest.mark.parametrize(
         ("weights", "lift_order", "reverse", "return_sequences"),
-        [("recursive", 1, False, True), ("recursive", 2, True, False), ("independent", 2, False, False)],
+        [
+            ("recursive", 1, False, True),
+            ("recursive", 2, True, False),
+            ("independent", 2, False, False),
+            ("symmetric", 2, False, True),
+        ],
     )
     @pytest.mark.slow
     def test_first_and_second_derivatives(self, weights, lift_order, reverse, return_sequences):

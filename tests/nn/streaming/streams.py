@@ -5,7 +5,21 @@ from itertools import pairwise
 import torch
 from torch import nn
 
-from seq2tens.nn import FCN, FCNLS2T, LS2T, DeepLS2T, Difference, Lags, LS2TBlock, ResNet
+from seq2tens.nn import FCN, FCNLS2T, LS2T, DeepLS2T, Difference, Lags, LS2TBlock, NeuralLS2T, ResNet
+
+
+class TwoLevels(nn.Module):
+    """A lift whose second level is no power of the first."""
+
+    def __init__(self, in_features, features):
+        super().__init__()
+        self.first = nn.Linear(in_features, features)
+        self.second = nn.Linear(in_features, features * features)
+
+    def forward(self, x):
+        vectors = self.first(x).tanh()
+        return [vectors, self.second(x).tanh().unflatten(-1, (vectors.shape[-1], -1))]
+
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 STEPS = 30
@@ -13,6 +27,8 @@ STEPS = 30
 MODULES = {
     "ls2t": (True, lambda: LS2T(3, 4, 3)),
     "ls2t-independent": (True, lambda: LS2T(3, 4, 3, weights="independent", bias=False)),
+    "ls2t-symmetric": (True, lambda: LS2T(3, 4, 3, weights="symmetric")),
+    "ls2t-summed": (True, lambda: LS2T(3, 4, 3, sum_levels=True, normalize=True)),
     "ls2t-lifted": (True, lambda: LS2T(3, 4, 3, lift_order=2, normalize=True)),
     "ls2t-learned-lift": (
         False,
@@ -20,9 +36,12 @@ MODULES = {
     ),
     "ls2t-fading": (False, lambda: LS2T(3, 4, 3, decay="learn", normalize=True, return_sequences=False)),
     "ls2t-decay": (True, lambda: LS2T(3, 4, 2, decay=0.9, weights="independent")),
+    "neural": (True, lambda: NeuralLS2T(3, 4, 2, phi=nn.Sequential(nn.Linear(3, 5), nn.Tanh()))),
+    "neural-lift": (False, lambda: NeuralLS2T(3, 4, 3, phi=TwoLevels(3, 2), return_sequences=False)),
     "block": (True, lambda: LS2TBlock(3, 4, 2, difference=False)),
     "block-bare": (False, lambda: LS2TBlock(3, 4, 2, time=None, norm=False, return_sequences=False)),
     "deep": (False, lambda: DeepLS2T(3, 4, 2)),
+    "deep-summed": (False, lambda: DeepLS2T(3, 4, 2, sum_levels=True)),
     "deep-independent": (True, lambda: DeepLS2T(3, 4, 2, weights="independent", return_sequences=True)),
     "fcn": (False, lambda: FCN(3, 4, dropout=0.5, spatial_dropout=0.5)),
     "resnet": (False, lambda: ResNet(3, (4, 6))),
@@ -30,6 +49,10 @@ MODULES = {
     "fcn-ls2t-independent": (
         False,
         lambda: FCNLS2T(3, 4, 5, 1, 3, weights="independent", time_embedding=False, dropout=0.5),
+    ),
+    "fcn-ls2t-normalised": (
+        False,
+        lambda: FCNLS2T(3, 4, 5, 2, 3, normalize=0.659, time_embedding=False),
     ),
     "sequential": (
         False,
