@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -181,3 +182,11 @@ def test_the_imputation_table_is_what_was_measured(tmp_path):
 def test_both_sides_of_the_divergence_compute_the_same(kernel):
     given, prior = kl.bands(torch.float64, 20, 3, False), kl.Prior(kernel)
     torch.testing.assert_close(kl.banded(given, prior)(), kl.dense(given, prior)(), rtol=1e-8, atol=0)
+
+
+def test_tables_are_written_and_measured(tmp_path, capsys):
+    from benchmarks import tables
+
+    for path in tables.write(tmp_path / "large", 3000):
+        tables.measure(path, path)
+        assert re.match(rf"{path.suffix} +3000 rows .* times the file", capsys.readouterr().out)

@@ -18,6 +18,8 @@ PAGES = [
     "irregular.md",
     "long-sequences.md",
     "lstm.md",
+    "pandas.md",
+    "polars.md",
     "random-ls2t.md",
     "streaming.md",
     "tutorial.md",

@@ -137,7 +137,7 @@ REFUSALS = {
     "depth, order, weights, time_embedding, dropout, spatial_dropout, got 'epochs=3'": ["--set", "epochs=3"],
     "a picture's name must end with one of .png, .svg, .pdf, got 'c.bmp'": ["--curves", "c.bmp"],
     "`--curves` must lie in a folder that exists, got no/where.png": ["--curves", "no/where.png"],
-    "columns have names in .csv and .parquet files only, not in UnitTest": ["--id-column", "who"],
+    "columns have names in .csv, .csv.gz, .parquet files only, not in UnitTest": ["--id-column", "who"],
     "`--split` must be one of 'train', 'test', got 'half'": ["--split", "half"],
 }
 
@@ -181,7 +181,9 @@ def test_data_that_cannot_be_learned_from(train, tmp_path):
     assert sentence(
         "id,time,x,label,target\n" + rows, "--label-column", "target", "--channel-columns", "x"
     ) == ("FILE must hold class labels, got continuous values such as 0.37")
-    assert refused("fit", tmp_path, "--out", tmp_path / "m").endswith(f"got the folder '{tmp_path}'")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert refused("fit", empty, "--out", tmp_path / "m").endswith(f"got the folder '{empty}'")
     assert refused("fit", tmp_path / "n.csv", "--out", tmp_path / "m") == (
         f"No such file or directory: {tmp_path / 'n.csv'}"
     )

@@ -38,9 +38,10 @@ def root(
 ) -> None:
     """Classify sequences: train a network on a file, save it, use it.
 
-    DATA is everywhere a file (.ts, .arff, .mat, .npz, .csv, .parquet) or the name of a data set, see
-    `seq2tens info`. A .csv or .parquet file is a long table: one row per step, with columns id, time, label
-    and one column per channel; an empty cell is a missing value.
+    DATA is everywhere a file (.ts, .arff, .mat, .npz, .csv, .csv.gz, .parquet), a folder of tables or the
+    name of a data set, see `seq2tens info`. A .csv or .parquet file is a long table: one row per step, with
+    columns id, time, label and one column per channel; an empty cell is a missing value. Of a folder each
+    table is one sequence.
 
     Examples:
 

@@ -16,7 +16,16 @@ if TYPE_CHECKING:  # importing them takes seconds
     from seq2tens.data import Columns, Labelled, Sequences, Split
 
 Half = Literal["train", "test"]
-TABLES = (".csv", ".parquet")
+TABLES = (".csv", ".csv.gz", ".parquet")
+# What arguments of `read` are called in the shell.
+NAMES = {
+    "split": "--split",
+    "separator": "--separator",
+    "decimal": "--decimal",
+    "unit": "--time-unit",
+    "channels": "--channel-columns",
+    "categories": "--category-columns",
+}
 # Names beyond so many are only counted.
 SHOWN = 12
 
@@ -24,7 +33,8 @@ DataArgument = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="A file (.ts, .arff, .mat, .npz, .csv, .parquet) or the name of a data set.",
+        help="A file (.ts, .arff, .mat, .npz, .csv, .csv.gz, .parquet), a folder of tables or the name of a "
+        "data set.",
         show_default=False,
     ),
 ]
@@ -39,26 +49,55 @@ LabelColumn = Annotated[str | None, option("NAME", "Long tables: the class. [def
 ChannelColumns = Annotated[
     str | None, option("A,B,…", "Long tables: the channels. [default: all other columns]")
 ]
+StaticColumns = Annotated[
+    str | None, option("A,B,…", "Long tables: features that do not change within a sequence. [default: none]")
+]
+CategoryColumns = Annotated[str | None, option("A,B,…", "Long tables: columns of words. [default: none]")]
+TimeUnit = Annotated[
+    str | None, option("ns|us|ms|s|min|h|d", "Long tables: what dates are counted in. [default: s]")
+]
+Separator = Annotated[
+    str | None, option("C", "What stands between the cells of a .csv file. [default: guessed]")
+]
+Decimal = Annotated[str | None, option(".|,", "How a .csv file writes fractions. [default: guessed]")]
 
 
 @dataclass(frozen=True)
-class Reading:
-    """How to read DATA: which half, and the names of columns, None where the user did not say."""
+class TableReading:
+    """How to read a long table: names of columns and more, None where the user did not say."""
 
-    split: SplitOption = None
     id_column: IdColumn = None
     time_column: TimeColumn = None
     label_column: LabelColumn = None
     channel_columns: ChannelColumns = None
+    static_columns: StaticColumns = None
+    category_columns: CategoryColumns = None
+    time_unit: TimeUnit = None
+    separator: Separator = None
+    decimal: Decimal = None
 
     @property
     def named(self) -> dict[str, Any]:
-        """The columns that the user named."""
-        columns = {"id": self.id_column, "time": self.time_column, "label": self.label_column}
-        names: dict[str, Any] = {name: column for name, column in columns.items() if column}
-        if self.channel_columns is not None:
-            names["channels"] = tuple(name.strip() for name in self.channel_columns.split(","))
-        return names
+        """What the user said about columns."""
+        columns: dict[str, Any] = {
+            "id": self.id_column,
+            "time": self.time_column,
+            "label": self.label_column,
+            "unit": self.time_unit,
+        }
+        lists = {
+            "channels": self.channel_columns,
+            "static": self.static_columns,
+            "categories": self.category_columns,
+        }
+        columns |= {key: tuple(map(str.strip, names.split(","))) for key, names in lists.items() if names}
+        return {key: column for key, column in columns.items() if column}
+
+    @property
+    def written(self) -> dict[str, str]:
+        """What the user said about the text of a `.csv` file."""
+        marks = {"separator": self.separator, "decimal": self.decimal}
+        return {key: mark for key, mark in marks.items() if mark is not None}
 
     def columns(self, known: Columns | None = None, *, label_optional: bool = False) -> Columns:
         """Columns as the user named them, else as `known`, else the usual ones."""
@@ -66,7 +105,18 @@ class Reading:
 
         # A name that the user gave and that is not there is a slip.
         optional = label_optional and self.label_column is None
-        return replace(known or Columns(), label_optional=optional, **self.named)
+        with refusing(**NAMES):
+            columns = replace(known or Columns(), label_optional=optional, **self.named)
+        if columns.encoding is None or columns.channels is None:
+            return columns
+        return replace(columns, encoding=columns.encoding.renamed(columns.channels))
+
+
+@dataclass(frozen=True)
+class Reading(TableReading):
+    """How to read DATA: which half as well."""
+
+    split: SplitOption = None
 
 
 def load(data: str, reading: Reading, default: Half, columns: Columns) -> Labelled:
@@ -89,30 +139,35 @@ def load_all(data: str, reading: Reading, columns: Columns) -> Labelled | Split:
     """DATA with both halves, if it has two."""
     from seq2tens import _checks as check
     from seq2tens.data import load_dataset, read
+    from seq2tens.data.readers import suffix_of
 
-    with refusing(OSError, ValueError, ImportError, split="--split"):
+    with refusing(OSError, ValueError, ImportError, **NAMES):
         if reading.split is not None:
             check.choice("split", reading.split, ("train", "test"))
         path = Path(data)
         is_file = _is_file(path)
-        if path.suffix.lower() in TABLES:
-            return _read_table(path, columns)
-        if reading.named:
-            raise UserError(f"columns have names in {' and '.join(TABLES)} files only, not in {data}")
+        if is_file and (path.is_dir() or suffix_of(path) in TABLES):
+            return _read_table(path, columns, reading.written)
+        if reading.named or reading.written:
+            raise UserError(f"columns have names in {', '.join(TABLES)} files only, not in {data}")
         return read(path) if is_file else load_dataset(data)
 
 
-def _read_table(path: Path, columns: Columns) -> Labelled | Split:
+def _read_table(path: Path, columns: Columns, written: dict[str, str]) -> Labelled | Split:
     from seq2tens.data import Labelled, ReadError, read
-    from seq2tens.data.readers.long import NO_LABELS
+    from seq2tens.data.tables import NO_LABELS, ONE_SEQUENCE
 
     try:
-        table = read(path, columns)
+        table = read(path, columns, **written)
     except ReadError as error:
         # The advice is for Python; the shell has its own.
-        raise UserError(str(error).replace(NO_LABELS, "; `--label-column` names another")) from error
-    if columns.channels is None and isinstance(table, Labelled):
-        _note_channels(table)
+        message = str(error).replace(NO_LABELS, "; `--label-column` names another")
+        raise ReadError(message.replace(ONE_SEQUENCE, "; `--id-column` names another")) from error
+    if isinstance(table, Labelled):
+        for text in table.notes:
+            note(text)
+        if columns.channels is None:
+            _note_channels(table)
     return table
 
 
@@ -131,18 +186,19 @@ def listed(names: Sequence[object]) -> str:
 def _is_file(path: Path) -> bool:
     """Whether DATA is meant as a file; a name that is neither is explained here."""
     from seq2tens.data import available_datasets
-    from seq2tens.data.readers import FILES
+    from seq2tens.data.readers import FILES, HINTS, suffix_of, tables_in
 
     suffixes = (*FILES, *TABLES)
-    if path.suffix.lower() in suffixes:
+    if suffix_of(path) in suffixes or (path.is_dir() and tables_in(path)):
         return True
     names = available_datasets()
     if str(path) in names:
         return False
     what = "the folder " if path.is_dir() else "the file " if path.exists() else ""
+    hint = "; save the sheet as .csv" if suffix_of(path) in HINTS else ""
     raise UserError(
-        f"DATA must be a file ({', '.join(suffixes)}) or one of the data sets {', '.join(names)}, "
-        f"got {what}{str(path)!r}"
+        f"DATA must be a file ({', '.join(suffixes)}), a folder of tables or one of the data sets "
+        f"{', '.join(names)}, got {what}{str(path)!r}{hint}"
     )
 
 

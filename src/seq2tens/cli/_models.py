@@ -91,8 +91,7 @@ def load_with_data(
     from seq2tens.data import Columns
 
     classifier = load(folder)
-    saved = classifier.notes_.get("columns")
-    known = Columns() if saved is None else Columns(**{**saved, "channels": tuple(saved["channels"])})
+    known = Columns.from_state(classifier.notes_.get("columns", {}))
     labelled = _data.load(data, reading, "test", reading.columns(known, label_optional=label_optional))
     sequences = _data.without_times(labelled.sequences, wanted=classifier.preparation_.clock is not None)
     return classifier, replace(labelled, sequences=sequences)

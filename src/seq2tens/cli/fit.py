@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +15,7 @@ from seq2tens.cli._shell import UserError, refusing
 from seq2tens.cli._stopping import training
 
 if TYPE_CHECKING:  # importing them takes seconds
-    from seq2tens.data import Columns
+    from seq2tens.data import Columns, Encoding
 
 Out = Annotated[Path, option("DIR", "Where to save the model.", show_default=False)]
 Model = Annotated[str, option("NAME", "fcn-ls2t, ls2t, fcn, resnet or random-ls2t.")]
@@ -114,17 +114,20 @@ def fit(
     with training(
         classifier, partial(_prospect, options.checkpoint), **_models.option_names(classifier, arguments)
     ):
-        classifier.fit(train.sequences, train.labels)
-    _save(classifier, out, reading.columns(), train.channels)
+        classifier.fit(train)
+    _save(classifier, out, reading.columns(), train.encoding)
     if picture is not None:
         from seq2tens import plots
 
         picture.draw(plots.learning_curves(getattr(classifier, "history_", [])))
 
 
-def _save(classifier: Any, out: Path, columns: Columns, channels: tuple[str, ...] | None) -> None:
+def _save(classifier: Any, out: Path, columns: Columns, encoding: Encoding | None) -> None:
     """Save with the names of the columns, so that they need not be given again and cannot be mixed up."""
-    notes = {} if channels is None else {"columns": asdict(replace(columns, channels=channels))}
+    notes = {}
+    if encoding is not None:
+        channels = tuple(column.name for column in encoding.columns)
+        notes["columns"] = replace(columns, channels=channels, encoding=encoding).state()
     with refusing(OSError, path="--out"):
         classifier.save(out, notes)
     typer.echo(f"saved {out}")

@@ -83,7 +83,7 @@ def impute(
     """
     from seq2tens.estimators import IMPUTERS
 
-    result = _files.output(out, "--out", _data.TABLES, force=options.force)
+    result = _files.output(out, "--out", (".csv", ".parquet"), force=options.force)
     _check_results(options.samples, options.interval)
     arguments = _models.arguments(options, leaving=("samples", "interval", "settings", "force"))
     imputer = _models.make(model, arguments, options.settings or (), IMPUTERS)
@@ -144,7 +144,7 @@ def _described_steps(labelled: Labelled, columns: Columns) -> list[tuple[str, np
     lengths = sequences.lengths
     ids = np.arange(len(labelled)) if labelled.ids is None else labelled.ids
     times = sequences.positions if sequences.times is None else sequences.times
-    parts = [(columns.id, np.repeat(ids, lengths)), (columns.time, times)]
+    parts = [(columns.id or "id", np.repeat(ids, lengths)), (columns.time or "time", times)]
     if labelled.labels is not None:
         parts.append((columns.label or "label", np.repeat(labelled.labels, lengths)))
     return parts

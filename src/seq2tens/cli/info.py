@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,13 +23,7 @@ Subject = Annotated[
 Facts = dict[str, object]
 
 
-def info(
-    subject: Subject = None,
-    id_column: _data.IdColumn = None,
-    time_column: _data.TimeColumn = None,
-    label_column: _data.LabelColumn = None,
-    channel_columns: _data.ChannelColumns = None,
-) -> None:
+def info(subject: Subject = None, *, reading: _data.TableReading) -> None:
     """Say what there is: the installation, a saved model, or data.
 
     Without an argument: versions, devices, backends, models and data sets.
@@ -42,12 +37,17 @@ def info(
     """
     if subject is None:
         _print(_installation())
-    elif Path(subject).is_dir():
+    elif Path(subject).is_dir() and not _is_data(Path(subject)):
         _print(_model(_models.load(Path(subject))))
     else:
-        reading = _data.Reading(None, id_column, time_column, label_column, channel_columns)
-        for title, half in _halves(subject, reading).items():
+        for title, half in _halves(subject, _data.Reading(**asdict(reading))).items():
             _print(_half(half), title)
+
+
+def _is_data(folder: Path) -> bool:
+    from seq2tens.data.readers import tables_in
+
+    return not (folder / "model.json").exists() and bool(tables_in(folder))
 
 
 def _halves(data: str, reading: _data.Reading) -> dict[str, Labelled]:

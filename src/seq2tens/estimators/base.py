@@ -20,9 +20,9 @@ from typing_extensions import Self
 
 from seq2tens._checks import require
 from seq2tens._storage import Tensors
-from seq2tens.data import Preparation, Sequences
+from seq2tens.data import Encoding, Labelled, Preparation, Sequences
 from seq2tens.estimators.exporting import Exportable
-from seq2tens.estimators.inputs import as_labels, as_sequences, column_names, doubt_axes, metadata_of
+from seq2tens.estimators.inputs import as_labels, as_sequences, doubt_axes, metadata_of, read_collection
 from seq2tens.estimators.saving import Storable, plain
 
 if TYPE_CHECKING:
@@ -59,14 +59,33 @@ class SequenceEstimator(BaseCollectionEstimator):
 
     def _preprocess_collection(self, X: Any, store_metadata: bool = True) -> Sequences:
         """aeon's hook for what comes in; its own checks have nothing to do here."""
-        sequences = as_sequences(X)
-        if store_metadata:
-            if not self._channels_known:
-                doubt_axes(X)
-            self.metadata_ = {**metadata_of(sequences), "columns": column_names(X)}
-        else:
-            self._check_columns(X)
-        return sequences
+        return (self._learn_collection(X) if store_metadata else self._known_collection(X)).sequences
+
+    def _learn_collection(self, X: Any) -> Labelled:
+        """The training data; what is to be known of it is noted."""
+        labelled = read_collection(X)
+        if not self._channels_known:
+            doubt_axes(X)
+        self.metadata_ = metadata_of(labelled)
+        return labelled
+
+    def _known_collection(self, X: Any) -> Labelled:
+        """Other data, with the categories of training."""
+        labelled = read_collection(X, self.encoding_)
+        self._check_columns(labelled)
+        return labelled
+
+    @property
+    def encoding_(self) -> Encoding | None:
+        """How the frames of training became channels, None if there were none."""
+        state = self.metadata_.get("encoding")
+        return None if state is None else Encoding.from_state(state)
+
+    @property
+    def variable_names_(self) -> tuple[str, ...] | None:
+        """Names of the channels of training, then of the static features, None where they had none."""
+        channels, encoding = self.metadata_.get("columns"), self.encoding_
+        return None if channels is None else (*channels, *(() if encoding is None else encoding.features))
 
     def _as_in_fit(self, X: Any) -> Sequences:
         """The collection, if the estimator is fitted and the collection like that of `fit`."""
@@ -75,12 +94,25 @@ class SequenceEstimator(BaseCollectionEstimator):
         self._check_shape(sequences)
         return sequences
 
-    def _check_columns(self, X: Any) -> None:
-        """Frames must name the channels of training in their order, if frames were there to name them."""
-        known, columns = self.metadata_.get("columns"), column_names(X)
+    def _check_columns(self, X: Labelled) -> None:
+        """Tables must name the channels of training in their order, if tables were there to name them, and
+        count dates in its unit."""
+        known = self.metadata_.get("columns")
         require(
-            known is None or columns is None or columns == known,
-            f"`X` must have the columns {known} as in `fit`, got {columns}",
+            known is None or X.channels is None or list(X.channels) == known,
+            f"`X` must have the columns {known} as in `fit`, got {list(X.channels or ())}",
+        )
+        learned, own = self.encoding_, X.encoding
+        if learned is None or own is None:
+            return
+        require(
+            own.unit == learned.unit,
+            f"`X` must have times in the unit {learned.unit} as in `fit`, got {own.unit}; "
+            "`Sequences.from_frame(…, like=train)` takes that of the training data",
+        )
+        require(
+            own.features == learned.features,
+            f"`X` must have the static features {learned.features} as in `fit`, got {own.features}",
         )
 
     def _check_shape(self, X: Sequences) -> None:
@@ -111,10 +143,10 @@ class PlainClassifier(ClassifierMixin, SequenceEstimator):
 
     _tags: ClassVar[dict[str, Any]] = BaseClassifier.get_class_tags() | SequenceEstimator._tags
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from labelled sequences; what was learned before is forgotten."""
         self.reset()
-        return self._fit_labelled(self._preprocess_collection(X), y)
+        return self._fit_labelled(self._learn_collection(X), y)
 
     def predict(self, X: Any) -> Shaped[np.ndarray, " rows"]:
         """The likeliest class of each sequence."""
@@ -139,8 +171,11 @@ class PlainClassifier(ClassifierMixin, SequenceEstimator):
         function of true labels and predictions (with `use_proba`: probabilities)."""
         return BaseClassifier.score(self, X, y, metric, use_proba, metric_params)
 
-    def _fit_labelled(self, X: Sequences, y: Any, *weights: Any) -> Self:
-        self._fit(X, self._check_y(y, len(X)), *weights)
+    def _fit_labelled(self, X: Labelled, y: Any, *weights: Any) -> Self:
+        """`y` counts more than the labels in `X`."""
+        labels = X.labels if y is None else y
+        require(labels is not None, "`y` must be given, since `X` has no labels")
+        self._fit(X.sequences, self._check_y(labels, len(X)), *weights)
         self.is_fitted = True
         return self
 
@@ -182,19 +217,20 @@ class SequenceClassifier(PlainClassifier, Storable, Exportable):
     exported, `_output_module`.
     """
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from labelled sequences; what was learned before is forgotten.
 
         Args:
-            X: sequences, as an array `(n, channels, time)`, a list of arrays `(channels, time)`, a list of
-                pandas frames (rows are steps), a frame indexed by (instance, time), or `data.Sequences`; NaN
-                where a value is missing.
-            y: one label per sequence.
+            X: sequences, as an array or tensor `(n, channels, time)`, a list of arrays `(channels, time)`, a
+                list of frames of pandas or polars (rows are steps), a frame indexed by (instance, time) or
+                with a column `id`, `data.Labelled` or `data.Sequences`; NaN where a value is missing.
+            y: one label per sequence; by default those of `X` (of `Labelled`, or the column `label` of a
+                frame).
             sample_weight: how much each sequence counts, as if it were there so many times; only ratios
                 matter.
         """
         self.reset()
-        return self._fit_labelled(self._preprocess_collection(X), y, sample_weight)
+        return self._fit_labelled(self._learn_collection(X), y, sample_weight)
 
     def stream(self, *, length: int | None = None, static: Any = None) -> ClassifierStream:
         """Open a stream: fed step by step, it gives what `predict_proba` would give for the steps so far.

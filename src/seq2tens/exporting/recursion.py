@@ -29,7 +29,7 @@ def scan(
 
 
 def ls2t(*arguments: Any) -> tuple[Tensor, ...]:
-    """What the operation `seq2tens::ls2t` gives: levels along time, final state, and nothing that is saved."""
+    """What the operation `seq2tens::ls2t` gives: levels along time, final state, nothing saved."""
     recursion = Recursion.of(arguments)
     levels, final = reference.ls2t(recursion) if recursion.powers is None else _fading(recursion)
     if not recursion.return_sequences:

@@ -73,8 +73,9 @@ class RandomLS2T:
         With sequences, also at which steps of each of them: a feature of level m looks at m steps.
         """
         self._check_is_fitted()  # type: ignore[attr-defined]
-        sequences = None if X is None else as_sequences(X)
-        return explain_features(self.features_, self.ridge_.coefficients, sequences, top)
+        sequences = None if X is None else as_sequences(X, self.encoding_)  # type: ignore[attr-defined]
+        names = self.variable_names_ or ()  # type: ignore[attr-defined]
+        return explain_features(self.features_, self.ridge_.coefficients, sequences, top, names)
 
     def _new_features(self, seed: int) -> RandomLS2TFeatures:
         return RandomLS2TFeatures(
