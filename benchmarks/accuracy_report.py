@@ -213,11 +213,11 @@ def accuracy_against_seconds(group: Group) -> Figure:
         if model in group.seconds:
             ax.plot(group.seconds[model], mean, "o", color=BLUE if model == OURS else INK, ms=6)
             place = (group.seconds[model], mean)
-            ax.annotate(model, place, (7, 4), textcoords="offset points", parse_math=False)
+            ax.annotate(model, place, (0, 7), textcoords="offset points", ha="center", parse_math=False)
         else:
             ax.axhline(mean, color=FAINT, lw=1, ls=(0, (4, 3)), zorder=0)
             edge = ax.get_yaxis_transform()
-            ax.text(1, mean, model, ha="right", va="bottom", color=FAINT, transform=edge, parse_math=False)
+            ax.text(0.01, mean, model, va="bottom", color=FAINT, transform=edge, parse_math=False)
     ax.set_xscale("log")
     ax.margins(x=0.25, y=0.15)
     ax.set_xlabel("seconds of fit and predict, all data sets together")
