@@ -30,7 +30,7 @@ PAPER = {
 
 
 class Published(NamedTuple):
-    """Accuracies of a data set by its default split, from the results of the archive (tsml-eval).
+    """Accuracies of a data set by its default split, as published for the archive.
 
     Where lengths differ or values are missing, they belong to a version that was made equal (`_eq`) or has
     no such series (`_nmv`): close to ours, not the same.
