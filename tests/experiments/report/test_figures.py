@@ -76,8 +76,10 @@ def test_critical_difference_shows_every_model_at_its_rank():
     assert len(bars) == len(found.groups)
 
 
-def test_nothing_of_a_critical_difference_is_cut_off():
-    figure = figures.critical_difference(ranking(PAPER.complete()), {m: m for m in PAPER.models})
+@pytest.mark.parametrize("suffix", ["", " (published)"])
+def test_nothing_of_a_critical_difference_is_cut_off(suffix):
+    names = {model: f"{model}{suffix}" for model in PAPER.models}
+    figure = figures.critical_difference(ranking(PAPER.complete()), names)
     figure.canvas.draw()
     for text in figure.axes[0].texts:
         box = text.get_window_extent()

@@ -31,7 +31,8 @@ def critical_difference(ranking: Ranking, labels: Mapping[str, str]) -> Figure:
     ax = figure.add_axes((0, 0, 1, 1))
     ax.set_axis_off()
     low, high = _whole(min(ranking.ranks), max(ranking.ranks))
-    margin = 0.42 * (high - low)  # room for names
+    names = 0.45 + 0.08 * max(len(labels[model]) for model in ranking.models)  # inches
+    margin = max(0.42, names / max(WIDTH - 2 * names, 1)) * (high - low)  # room for names
     ax.set_xlim(low - margin, high + margin)
     ax.set_ylim(height, 0)
     _draw_scale(ax, low, high)
