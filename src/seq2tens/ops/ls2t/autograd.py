@@ -39,11 +39,12 @@ _BEFORE_INPUTS = 2 + len(Saved._fields)  # arguments of the backward operation
 class Backend(NamedTuple):
     """What a backend computes, and memory for it.
 
-    `forward(recursion)` gives levels along time, final state, and what is saved for
-    `backward(dout, dfinal, saved, recursion)`, which gives derivatives by `recursion.differentiable`.
+    `forward(recursion, keeps_products)` gives levels along time, final state, and what is saved for
+    `backward(dout, dfinal, saved, recursion)`, which gives derivatives by `recursion.differentiable`. Whether
+    products fit depends on sizes, which whoever traces an operation may leave open: it keeps none.
     """
 
-    forward: Callable[[Recursion], Results]
+    forward: Callable[[Recursion, bool], Results]
     backward: Callable[[Tensor, Tensor, Saved, Recursion], tuple[Tensor, ...]]
     empty_results: Callable[[Recursion], Results]
 
@@ -62,7 +63,7 @@ def register(name: str, backend: Backend, device_types: str | None = None) -> Pa
 
     @custom_op(name, schema=_FORWARD_SCHEMA)
     def forward(*arguments: Any) -> tuple[Tensor, ...]:
-        output, final, saved = backend.forward(Recursion.of(arguments))
+        output, final, saved = backend.forward(Recursion.of(arguments), False)
         return output, final, *saved
 
     @custom_op(f"{name}_backward", schema=_BACKWARD_SCHEMA)
@@ -89,7 +90,7 @@ def call(pair: Pair, recursion: Recursion) -> tuple[Tensor, Tensor]:
     elif recursion.keep:
         output, final = _Unobserved.apply(pair, recursion[TENSORS:], *recursion.tensors)
     else:
-        output, final, _ = pair.backend.forward(recursion)
+        output, final, _ = pair.backend.forward(recursion, False)
     if recursion.return_sequences:
         return output, final
     levels = recursion.chains.output
@@ -119,7 +120,7 @@ class _Unobserved(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, pair: Pair, rest: tuple, *tensors: Tensor | None) -> tuple[Tensor, Tensor]:
-        output, final, saved = pair.backend.forward(Recursion(*tensors, *rest))  # type: ignore[arg-type]
+        output, final, saved = pair.backend.forward(Recursion(*tensors, *rest), True)  # type: ignore[arg-type]
         ctx.save_for_backward(*tensors, *saved)
         ctx.pair, ctx.rest = pair, rest
         return output, final

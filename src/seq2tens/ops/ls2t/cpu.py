@@ -116,15 +116,15 @@ def _describe(recursion: Recursion) -> Forward:
     return struct
 
 
-def _empty_results(recursion: Recursion) -> Results:
+def _empty_results(recursion: Recursion, keeps_products: bool = False) -> Results:
     blocks = -(-recursion.x.shape[1] // steps_per_block(recursion.weight.shape))
-    keeps_products = len(recursion.x) >= 4 and recursion.weight.shape[2] % 16 == 0  # see `csrc/seq2tens.h`
     return recursion.empty_results(blocks, torch.float64, keeps_products)
 
 
-def _forward(recursion: Recursion) -> Results:
+def _forward(recursion: Recursion, keeps_products: bool) -> Results:
     """Levels along time, final state, and what is saved: the state before every block of steps, products."""
-    results = _empty_results(recursion)
+    # which kernels keep for some sizes only, see `csrc/seq2tens.h`
+    results = _empty_results(recursion, keeps_products and _fits_kernels(recursion))
     struct = _describe(recursion)
     struct.final = results.final.data_ptr()
     if recursion.return_sequences:
@@ -133,6 +133,10 @@ def _forward(recursion: Recursion) -> Results:
         _point_to(struct, results.saved)
     native.run("ls2t_forward", struct)
     return results
+
+
+def _fits_kernels(recursion: Recursion) -> bool:
+    return len(recursion.x) >= 4 and recursion.weight.shape[2] % 16 == 0
 
 
 def _point_to(struct: Forward, saved: Saved) -> None:

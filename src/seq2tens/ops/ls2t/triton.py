@@ -58,7 +58,7 @@ def ls2t(recursion: Recursion) -> tuple[Tensor, Tensor]:
     return call(_pair, recursion)
 
 
-def _forward(inputs: Recursion) -> Results:
+def _forward(inputs: Recursion, keeps_products: bool) -> Results:
     """Output along time, final state, and the state before every chunk."""
     results = out, state, saved = _empty_results(inputs)
     state.zero_() if inputs.state is None else state.copy_(inputs.state)
