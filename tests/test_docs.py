@@ -89,6 +89,7 @@ def test_the_page_of_the_shell_has_every_option():
         )
     )
     assert list(sections) == [
+        "choose",
         "fit",
         "predict",
         "evaluate",

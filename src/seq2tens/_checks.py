@@ -10,17 +10,12 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from seq2tens._errors import ArgumentError as ArgumentError
+from seq2tens._errors import choice as choice
+from seq2tens._errors import positive_int as positive_int
+from seq2tens._errors import require as require
+
 Lengths = Int[Tensor | np.ndarray, " batch"] | Sequence[int]  # of the sequences of a batch
-
-
-class ArgumentError(ValueError):
-    """An argument that breaks a rule: the caller's mistake, told apart from a `ValueError` by accident."""
-
-
-def require(condition: bool, message: str) -> None:
-    """Raise `ArgumentError(message)` unless the condition holds."""
-    if not condition:
-        raise ArgumentError(message)
 
 
 def floating(name: str, tensor: Tensor) -> None:
@@ -65,20 +60,6 @@ def same_device(**tensors: Tensor | None) -> None:
             raise ArgumentError(
                 f"`{name}` must be on the device of `{first}`, {like.device}, got {tensor.device}"
             )
-
-
-def positive_int(name: str, value: int) -> None:
-    """Require an integer of at least 1."""
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"`{name}` must be an integer, got {type(value).__name__}")
-    if value < 1:
-        raise ArgumentError(f"`{name}` must be at least 1, got {value}")
-
-
-def choice(name: str, value: object, allowed: tuple[object, ...]) -> None:
-    """Require one of a few values."""
-    if value not in allowed:
-        raise ArgumentError(f"`{name}` must be one of {', '.join(map(repr, allowed))}, got {value!r}")
 
 
 def in_func_transform(tensor: Tensor) -> bool:

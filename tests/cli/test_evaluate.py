@@ -71,9 +71,11 @@ def test_refusals(model, train, tmp_path):
     )
     series = tmp_path / "x.ts"
     series.write_text("@classLabel false\n@data\n1,2:3,4\n")
-    assert refused("evaluate", model, series) == f"{series} must have labels, got none"
+    assert refused("evaluate", model, series) == (
+        f"{series} must have labels, got none; `--label-column` names the column of a table"
+    )
     assert refused("evaluate", model, train, "--confusion", "c.gif") == (
-        "a picture's name must end with one of .png, .svg, .pdf, got 'c.gif'"
+        "`--confusion` must end in .png or .svg or .pdf, got c.gif"
     )
     assert refused("evaluate", model, train, "--json", tmp_path) == (
         f"`--json` must be a file, got the folder {tmp_path}"
