@@ -5,7 +5,7 @@ import warnings
 from typing import Any
 
 from seq2tens.training._fit import fit
-from seq2tens.training.callbacks import Callback, CSVLog, TensorBoardLog
+from seq2tens.training.callbacks import Callback, CSVLog, MLflowLog, TensorBoardLog
 from seq2tens.training.checkpoint import Checkpoints
 from seq2tens.training.loop import Interrupted, Result
 from seq2tens.training.losses import CrossEntropy, Loss, class_weights
@@ -25,6 +25,7 @@ __all__ = [
     "CrossEntropy",
     "Interrupted",
     "Loss",
+    "MLflowLog",
     "NonFiniteLoss",
     "OneCycle",
     "Plateau",
