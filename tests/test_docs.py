@@ -19,6 +19,7 @@ PAGES = [
     "long-sequences.md",
     "random-ls2t.md",
     "streaming.md",
+    "tools.md",
     "tutorial.md",
     "how-to.md",
     "theory.md",

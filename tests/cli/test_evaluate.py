@@ -45,7 +45,8 @@ def test_classes_the_model_has_never_seen(model, tmp_path):
     assert last == {"label": "[odd]", "support": 1, "precision": None, "recall": 0.0, "f1": 0.0}
     data.write_text("id,time,x,y,label\nt,0,1,2,odd\n")
     assert refused("evaluate", model, data) == (
-        f"the labels of {data} must be classes of the model (fast, waves, slow), got 'odd'"
+        f"the labels of {data} must be classes of the model (fast, waves, slow), got 'odd'; "
+        "`--label-column` names another column of a table"
     )
 
 

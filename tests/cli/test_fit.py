@@ -164,7 +164,9 @@ def test_data_that_cannot_be_learned_from(train, tmp_path):
         return refused("fit", path, "--out", tmp_path / "m", *options).replace(f"{path}", "FILE")
 
     head = "id,time,x,label\n"
-    assert sentence(head + "1,0,1,a\n2,0,1,a\n") == "FILE must have at least two classes, got only 'a'"
+    assert sentence(head + "1,0,1,a\n2,0,1,a\n") == (
+        "FILE must have at least two classes, got only 'a'; `--label-column` names another column of a table"
+    )
     assert sentence("id,time,x\n1,0,1\n") == (
         "FILE: must have a column `label`, found id, time, x; `--label-column` names another"
     )

@@ -108,7 +108,8 @@ def _as_classes(labels: np.ndarray | None, classes: np.ndarray, data: str) -> li
     named = [] if labels is None else [known.get(str(label), label) for label in labels.tolist()]
     if not set(named) & set(known.values()):
         raise UserError(
-            f"the labels of {data} must be classes of the model ({', '.join(known)}), got {named[0]!r}"
+            f"the labels of {data} must be classes of the model ({', '.join(known)}), got {named[0]!r}; "
+            "`--label-column` names another column of a table"
         )
     return named
 

@@ -170,7 +170,10 @@ def _targets(train: Labelled, data: str, task: _catalogue.Task) -> Any:
         return values
     classes = _labels.classes_of(train, data)
     if len(classes) < 2:
-        raise UserError(f"{data} must have at least two classes, got only {classes[0]!r}")
+        raise UserError(
+            f"{data} must have at least two classes, got only {classes[0]!r}; `--label-column` names another "
+            "column of a table"
+        )
     typer.echo(f"training on {_data.described(train)}, {len(classes)} classes")
     return train.labels
 
