@@ -158,8 +158,17 @@ def test_the_catalogue_is_that_of_the_estimators(task):
             assert same, f"{name} {key}"
 
 
-def test_what_the_shell_knows_by_heart():
+def test_what_the_shell_knows_by_heart(tmp_path, monkeypatch):
     assert _data.dataset_names() == available_datasets()
+    (tmp_path / "tsc").mkdir()
+    (tmp_path / "tsc" / "Waves.npz").touch()
+    monkeypatch.setenv("SEQ2TENS_DATA", str(tmp_path))
+    assert "Waves" in _data.dataset_names()
+    assert _data.dataset_names() == available_datasets()
+    monkeypatch.setenv("SEQ2TENS_DATA", "nowhere")
+    assert refused("fit", "Waves", "--out", "m") == (
+        "`SEQ2TENS_DATA` must be a folder that exists, got 'nowhere'"
+    )
     assert tuple(FILES) == _data.FILES
     assert tuple(TABLES) == _data.TABLES
     assert _files.PICTURES == plots.SUFFIXES

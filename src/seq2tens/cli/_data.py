@@ -82,7 +82,7 @@ def check(data: str) -> None:
     path = Path(data)
     if path.exists():
         return
-    if path.suffix.lower() in (*FILES, *TABLES) or path.parent != Path():
+    if path.suffix.lower() in (*FILES, *TABLES, ".gz") or path.parent != Path():
         near = did_you_mean(path.name, _neighbours(path), key=lambda name: Path(name).stem)
         raise UserError(f"No such file or directory: {data}{near}")
     if data not in (names := dataset_names()):
@@ -97,6 +97,8 @@ def _neighbours(path: Path) -> list[str]:
 def dataset_names() -> list[str]:
     """The names that `data.load_dataset` knows; importing it takes seconds."""
     aeon, folder = importlib.util.find_spec("aeon"), os.environ.get("SEQ2TENS_DATA")
+    if folder and not Path(folder).is_dir():
+        raise UserError(f"`SEQ2TENS_DATA` must be a folder that exists, got {folder!r}")
     homes = [] if aeon is None else aeon.submodule_search_locations or []
     trained = [path for home in homes for path in Path(home, "datasets", "data").glob("*/*_TRAIN.ts")]
     bundled = [path.stem.removesuffix("_TRAIN") for path in trained if _test_half(path).exists()]

@@ -73,7 +73,7 @@ def compare(
 ) -> Comparison:
     """Cross-validate models on training data until the time is up.
 
-    The first model is run in any case. A network that would not be done in time, by its first epoch, is left
+    The first model is run in any case. A network that would not be done in time, by its second epoch, is left
     out, since one that was trained for a shorter time says little; so is what the time does not suffice for.
 
     Args:
@@ -139,9 +139,10 @@ def _runs(
 
 
 def _needed(model: Any, X: Sequences, y: np.ndarray, parts: list[Fold]) -> float:
-    """Seconds for all folds, by the first epoch of a network; 0 for what is not trained in epochs."""
+    """Seconds for all folds, by the second epoch of a network (the first one warms up); 0 for what is not
+    trained in epochs."""
     if not isinstance(model, NetworkClassifier):
         return 0.0
     rows = parts[0][0]
-    epoch = clone(model).set_params(epochs=1).fit(X[rows], y[rows]).history_[0]["seconds"]
+    epoch = clone(model).set_params(epochs=2).fit(X[rows], y[rows]).history_[-1]["seconds"]
     return float(epoch * model._recipe(len(rows)).epochs * len(parts))
