@@ -16,8 +16,9 @@ from torch.profiler import ProfilerActivity, profile
 from seq2tens.data import physionet2012
 from seq2tens.data.datasets.physionet2012 import Stays
 from seq2tens.experiments.mortality import experiment as mortality
-from seq2tens.experiments.mortality.data import Complete
-from seq2tens.experiments.mortality.models import MODELS, TRAINING
+from seq2tens.experiments.mortality.data import Inputs
+from seq2tens.experiments.mortality.models import MODELS
+from seq2tens.experiments.mortality.recipes import PAPER
 from seq2tens.training.loop import make_optimizer
 from seq2tens.training.metrics import validate
 from seq2tens.training.rng import initial, order
@@ -27,9 +28,9 @@ from seq2tens.training.sampling import Sampler
 STEPS = {"fcn-ls2t": 10, "fcn": 60}
 # What operations are for, by how their names begin; the first that fits counts.
 KINDS = {
-    "LS2T": ("_Unobserved", "_Observed", "_Stack", "_LS2T"),
-    "normalisation": ("_Normalize", "_Merge"),
-    "products (convolutions, heads)": ("aten::mm", "aten::addmm", "aten::bmm"),
+    "LS2T": ("_Unobserved", "_Observed"),
+    "normalisation": ("_BatchNorm",),
+    "products (convolutions, heads)": ("_Convolve", "aten::mm", "aten::addmm", "aten::bmm"),
     "optimiser": ("aten::_fused_adam", "Optimizer."),
 }
 REST = "copies, sums, dropout and the rest"
@@ -45,14 +46,12 @@ def shares(found: profile) -> dict[str, float]:
     return {kind: part / total for kind, part in seconds.items()}
 
 
-def epoch(name: str, inputs: Complete, stays: Stays) -> tuple[float, float, dict[str, float]]:
+def epoch(name: str, inputs: Inputs, stays: Stays) -> tuple[float, float, dict[str, float]]:
     """Seconds of training and of validation, and what the steps of training consist of."""
-    settings = MODELS[name].resolve("published")
+    setup = MODELS[name].setups[PAPER]
     with initial(0):
-        network = MODELS[name].make(
-            **inputs.sizes, **{key: value for key, value in settings.items() if key not in TRAINING}
-        )
-    recipe, train = mortality.recipe(settings, 1), inputs.source(stays.train)
+        network = setup.network(inputs, setup.settings)
+    recipe, train = setup.training(setup.settings, 1), inputs.source(stays.train)
     optimizer, sampler = make_optimizer(network, recipe, fused=True), Sampler(recipe, train)
     batches = iter(sampler.epoch(order(0, 1)))
 
@@ -80,9 +79,8 @@ def main() -> None:
     """Print the times."""
     torch.set_num_threads(1)
     stays = physionet2012.load()
-    inputs = Complete(stays)
     for name in STEPS:
-        training, validation, parts = epoch(name, inputs, stays)
+        training, validation, parts = epoch(name, MODELS[name].setups[PAPER].inputs(stays), stays)
         print(f"{MODELS[name].label}: training {training:.1f} s, validation {validation:.1f} s per epoch")
         for kind, part in parts.items():
             print(f"  {part:6.1%}  {kind}")

@@ -92,36 +92,53 @@ inline void for_each_step(const Sequence<T>& sequence, const Step& step, const M
   }
 }
 
+// The pools of a path of U vectors of functionals, step by step.
+template <class T, int U>
+struct PathPools {
+  Sums<T, U> share, changes;
+  Vector<T> run[U] = {}, longest[U] = {}, before[U] = {};
+  Seen<T> seen[U];
+
+  // The ramp is 1 far above the threshold and 0 far below; `first` at the first step.
+  void add(int u, Vector<T> value, Vector<T> ramp, bool first) {
+    const Vector<T> one = fill(T(1));
+    ramp = smaller(one, larger(Vector<T>{}, ramp));
+    seen[u].look(value);
+    share.add(u, ramp);
+    if (!first) changes.add(u, larger(ramp - before[u], before[u] - ramp));
+    before[u] = ramp;
+    run[u] = (run[u] + one) * ramp;
+    longest[u] = larger(longest[u], run[u]);
+  }
+  void write_stretch(int u, T* target, int64_t count, int64_t steps) {
+    const Vector<T> share_of_steps = longest[u] / fill(static_cast<T>(steps));
+    store_some(target, seen[u].nan ? fill(std::numeric_limits<T>::quiet_NaN()) : share_of_steps, count);
+  }
+};
+
 // U vectors of functionals from column q on, or only `count` functionals if U is 1.
 template <class T, int U, bool Whole>
 void pool_columns(const seq2tens_path_pool& call, int64_t index, int64_t q, int64_t count) {
   constexpr int64_t lanes = Vectors<T>::lanes;
   const auto read = [count](const T* p) { return Whole ? load(p) : load_some(p, count); };
   const Sequence<T> sequence = sequence_of<T>(call, index);
-  const Vector<T> steepness = fill(static_cast<T>(call.steepness)), half = fill(T(0.5)), one = fill(T(1));
-  Vector<T> threshold[U], peak[U];
-  Seen<T> seen[U];
-  for (int u = 0; u < U; ++u) {
-    threshold[u] = read(static_cast<const T*>(call.threshold) + q + u * lanes);
-    peak[u] = fill(-std::numeric_limits<T>::infinity());
-  }
-  Sums<T, U> share;
+  const Vector<T> steepness = fill(static_cast<T>(call.steepness)), half = fill(T(0.5));
+  Vector<T> threshold[U];
+  for (int u = 0; u < U; ++u) threshold[u] = read(static_cast<const T*>(call.threshold) + q + u * lanes);
+  PathPools<T, U> pools;
   const auto step = [&](const T* row) {
     for (int u = 0; u < U; ++u) {
       const Vector<T> value = read(row + q + u * lanes);
-      const Vector<T> ramp = (value - threshold[u]) * steepness + half;
-      share.add(u, smaller(one, larger(Vector<T>{}, ramp)));
-      peak[u] = larger(peak[u], value);
-      seen[u].look(value);
+      pools.add(u, value, (value - threshold[u]) * steepness + half, row == sequence.rows);
     }
   };
-  for_each_step(sequence, step, [&] { share.move(); });
+  for_each_step(sequence, step, [&] { pools.share.move(), pools.changes.move(); });
   const int64_t place = index * call.width + q;
-  share.write_means(static_cast<T*>(call.share) + place, count, sequence.steps);
-  for (int u = 0; u < U; ++u) {
-    peak[u] = seen[u].nan ? fill(std::numeric_limits<T>::quiet_NaN()) : peak[u];
-    store_some(static_cast<T*>(call.peak) + place + u * lanes, peak[u], std::min(lanes, count - u * lanes));
-  }
+  pools.share.write_means(static_cast<T*>(call.share) + place, count, sequence.steps);
+  pools.changes.write_means(static_cast<T*>(call.changes) + place, count, sequence.steps);
+  for (int u = 0; u < U; ++u)
+    pools.write_stretch(u, static_cast<T*>(call.stretch) + place + u * lanes, std::min(lanes, count - u * lanes),
+                        sequence.steps);
 }
 
 // All functionals of a sequence. The last vector begins so that it ends with the row: some are pooled twice.

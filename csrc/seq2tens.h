@@ -189,7 +189,9 @@ typedef struct seq2tens_path_pool {
   const int64_t* lengths; /* [batch] steps that count */
   const void* threshold;  /* [width] */
   void* share;            /* [batch, width] mean of the ramp */
-  void* peak;             /* [batch, width] maximum */
+  void* stretch;          /* [batch, width] most steps in a row above the threshold, as a share of all: the maximum of
+                             r_i = ramp_i (r_(i-1) + 1), divided by the number of steps */
+  void* changes;          /* [batch, width] sum of the ramp's changes, up or down, divided by the number of steps */
 } seq2tens_path_pool;
 
 /* Functional k competes with all others of group k mod `groups`, of which `width` is a multiple. */

@@ -70,9 +70,18 @@ def test_every_room_is_in_the_picture():
 
 def test_rooms_are_small():
     for folder in {path.parent for path in SOURCE.rglob("*.py")}:
-        assert len(list(folder.glob("*.py"))) <= 18, folder
+        assert len(list(folder.glob("*.py"))) <= 15, folder
     for path in SOURCE.rglob("*.py"):
         assert len(path.read_text().splitlines()) <= 300, path
+
+
+def test_tests_mirror_the_rooms():
+    tests = ROOT / "tests"
+    for room in (path.parent.relative_to(SOURCE) for path in SOURCE.rglob("__init__.py")):
+        own = any((tests / room).rglob("test_*.py"))
+        assert own or any((tests / room.parent).glob(f"test_{room.name}*.py")), room
+    for path in tests.rglob("*.py"):
+        assert len(path.read_text().splitlines()) <= 400, path
 
 
 def test_hardware_is_known_to_ops_only():

@@ -1,4 +1,4 @@
-// Pools along time: shares and peaks, and contests within groups.
+// Pools along time: of paths around thresholds, and contests within groups.
 #include <algorithm>
 
 #include "check.h"
@@ -40,6 +40,20 @@ class Pooling : public Problem {
     for (int64_t i = 0; i < lengths_[b]; ++i) sum.add(term(i), Number(1.0 / static_cast<double>(lengths_[b])));
     return sum.close();
   }
+  Number ramp(int64_t b, int64_t i, int64_t k) const {
+    Number ramp = (value(b, i, k) - threshold_.value(k)) * steepness() + Number(0.5);
+    ramp.value = std::clamp(ramp.value, 0.0, 1.0);
+    return ramp;
+  }
+  Number longest_stretch(int64_t b, int64_t k) const {
+    Number run, longest;
+    for (int64_t i = 0; i < lengths_[b]; ++i) {
+      run = (run + Number(1)) * ramp(b, i, k);
+      // of two that rounding cannot tell apart either may be taken
+      longest = {std::max(longest.value, run.value), std::max(longest.error, run.error), -1};
+    }
+    return longest;
+  }
   // The highest of the group of k, or the lowest.
   Number extreme(int64_t b, int64_t i, int64_t k, double sign) const {
     double best = value(b, i, k).value;
@@ -56,18 +70,15 @@ class Pooling : public Problem {
 
 Definition Pooling::define() {
   tape.clear(false);
-  Definition results{{"share", {}}, {"peak", {}}, {"wins", {}}, {"losses", {}}};
+  Definition results{{"share", {}}, {"stretch", {}}, {"changes", {}}, {"wins", {}}, {"losses", {}}};
   for (int64_t b = 0; b < batch_; ++b)
     for (int64_t k = 0; k < width_; ++k) {
-      const Number threshold = threshold_.value(k);
-      results["share"].push_back(mean(b, [&](int64_t i) {
-        Number ramp = (value(b, i, k) - threshold) * steepness() + Number(0.5);
-        ramp.value = std::clamp(ramp.value, 0.0, 1.0);
-        return ramp;
+      results["share"].push_back(mean(b, [&](int64_t i) { return ramp(b, i, k); }));
+      results["stretch"].push_back(longest_stretch(b, k) * Number(1.0 / static_cast<double>(lengths_[b])));
+      results["changes"].push_back(mean(b, [&](int64_t i) {
+        const Number change = ramp(b, i, k) - ramp(b, std::max<int64_t>(i - 1, 0), k);
+        return rectified(change) + rectified(Number(0) - change);
       }));
-      double peak = value(b, 0, k).value;
-      for (int64_t i = 0; i < lengths_[b]; ++i) peak = std::max(peak, value(b, i, k).value);
-      results["peak"].push_back(peak);
       results["wins"].push_back(mean(b, [&](int64_t i) {
         const Number top = extreme(b, i, k, 1);
         return rectified(Number(1) - (top - value(b, i, k)) * steepness()) * top;
@@ -81,10 +92,10 @@ Definition Pooling::define() {
 
 Outcome Pooling::run() {
   Outcome results;
-  for (const char* name : {"share", "peak", "wins", "losses"}) results[name] = room(batch_ * width_);
+  for (const char* name : {"share", "stretch", "changes", "wins", "losses"}) results[name] = room(batch_ * width_);
   const seq2tens_path_pool pool = {is_double, threads, batch_, length_, width_, steepness_, path_.data(),
                                    lengths_.data(), threshold_.data(), results["share"]->data(),
-                                   results["peak"]->data()};
+                                   results["stretch"]->data(), results["changes"]->data()};
   require(seq2tens_pool_path(&pool));
   const seq2tens_contest_pool contest = {is_double, threads, batch_, length_, width_, groups_, steepness_,
                                          path_.data(), lengths_.data(), results["wins"]->data(),

@@ -39,9 +39,9 @@ def __getattr__(name: str) -> Any:
     for home, names in _HOMES.items():
         if name == home or name in names:
             module = importlib.import_module(f"seq2tens.{home}")
-            found = module if name == home else getattr(module, name)
-            globals()[name] = found
-            return found
+            value = module if name == home else getattr(module, name)
+            globals()[name] = value
+            return value
     raise AttributeError(f"module 'seq2tens' has no attribute {name!r}")
 
 

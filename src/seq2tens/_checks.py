@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -15,6 +16,7 @@ from seq2tens._errors import choice as choice
 from seq2tens._errors import positive_int as positive_int
 from seq2tens._errors import require as require
 
+T = TypeVar("T")
 Lengths = Int[Tensor | np.ndarray, " batch"] | Sequence[int]  # of the sequences of a batch
 
 
@@ -62,6 +64,29 @@ def same_device(**tensors: Tensor | None) -> None:
             )
 
 
+def between(name: str, value: float, low: float, high: float, *, low_included: bool = False) -> None:
+    """Require a number in the interval; the upper end never belongs to it."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"`{name}` must be a number, got {type(value).__name__}")
+    inside = low < value < high or (low_included and value == low)
+    bracket = "[" if low_included else "("
+    require(inside, f"`{name}` must lie in {bracket}{low}, {high}), got {value}")
+
+
+def from_fields(cls: type[T], data: Mapping[str, Any], name: str) -> T:
+    """Build a dataclass from JSON data; a key that it does not know is an error."""
+    if not isinstance(data, Mapping):
+        raise TypeError(f"`{name}` must be a mapping, got {type(data).__name__}")
+    fields = dataclasses.fields(cls)  # type: ignore[arg-type]
+    known = {field.name for field in fields}
+    unknown = sorted(set(data) - known)
+    require(not unknown, f"`{name}` must only have the keys {sorted(known)}, got also {unknown}")
+    needed = {f.name for f in fields if f.default is f.default_factory is dataclasses.MISSING}
+    missing = sorted(needed - set(data))
+    require(not missing, f"`{name}` must have the keys {sorted(needed)}, got none for {missing}")
+    return cls(**data)
+
+
 def in_func_transform(tensor: Tensor) -> bool:
     """Whether torch.func (vmap, grad, …) has wrapped the tensor; there is no public query for it."""
     return not torch.compiler.is_compiling() and torch._C._functorch.is_functorch_wrapped_tensor(tensor)
@@ -96,12 +121,12 @@ def _as_tensor(name: str, value: Any, device: torch.device) -> Tensor:
     if isinstance(value, Tensor):
         return value
     try:
-        found = torch.tensor(value, device=device)
+        tensor = torch.tensor(value, device=device)
     except (TypeError, ValueError, RuntimeError) as error:
         message = f"`{name}` must be a tensor, an array or a list, got {value!r}"
         raise TypeError(message) from error
     # unsigned integers cannot be compared with others
-    return found.long() if found.dtype in (torch.uint16, torch.uint32, torch.uint64) else found
+    return tensor.long() if tensor.dtype in (torch.uint16, torch.uint32, torch.uint64) else tensor
 
 
 def _check_lengths(lengths: Tensor, batch: int, time: int) -> None:
@@ -110,9 +135,9 @@ def _check_lengths(lengths: Tensor, batch: int, time: int) -> None:
     shape("lengths", lengths, (batch,), "(batch,)")
     if values_hidden(lengths):
         return
-    outside = (lengths < 0) | (lengths > time)
-    if bool(outside.any()):
-        index = int(outside.nonzero()[0])
+    invalid = (lengths < 0) | (lengths > time)
+    if bool(invalid.any()):
+        index = int(invalid.nonzero()[0])
         raise ArgumentError(
             f"`lengths` must lie in 0..{time} (the time axis of `x`), "
             f"got {int(lengths[index])} at index {index}"

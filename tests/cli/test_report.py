@@ -94,7 +94,7 @@ def test_tables_that_are_broken_leave_an_old_report_alone(results, tmp_path):
             ",0.9,", ",often,", 1
         ): f"{table}, line 2: column `accuracy` must be a number, got 'often'",
         whole.replace(",0.9,", ",9,", 1): f"{table}, line 2: `accuracy` must lie in [0, 1], got 9.0",
-        whole[:-30]: f"{table}, line 7: must have 17 cells like the header, got ",
+        whole[:-30]: f"{table}, line 7: must have 18 cells like the header, got ",
     }.items():
         table.write_text(text)
         assert refused("report", table, "--out", out, "--force").startswith(message)

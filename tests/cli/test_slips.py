@@ -1,21 +1,16 @@
 """Typing mistakes: refused with what was likely meant, before anything heavy is imported."""
 
-import inspect
 import json
 import subprocess
 import sys
-from dataclasses import fields
 
 import pytest
 
-from cli.shell import refused, run
-from seq2tens import estimators, plots
-from seq2tens.cli import _catalogue, _data, _files
-from seq2tens.cli.fit import FitOptions
-from seq2tens.cli.impute import ImputeOptions
+from cli.shell import refused
+from seq2tens import plots
+from seq2tens.cli import _data, _files
 from seq2tens.data import available_datasets
 from seq2tens.data.readers import FILES, TABLES
-from seq2tens.experiments.tsc.models import MODELS as TABLE_MODELS
 
 ONE_OF = "`--model` must be one of "
 SLIPS = {
@@ -134,30 +129,6 @@ def test_curves_of_what_is_not_trained_in_epochs(train, tmp_path):
     )
 
 
-REGISTRIES = {
-    "classification": (estimators.MODELS, FitOptions),
-    "regression": (estimators.REGRESSORS, FitOptions),
-    "imputation": (estimators.IMPUTERS, ImputeOptions),
-}
-
-
-@pytest.mark.parametrize("task", REGISTRIES)
-def test_the_catalogue_is_that_of_the_estimators(task):
-    registry, verb = REGISTRIES[task]
-    options = {field.name for field in fields(verb)}
-    assert {name: model.estimator for name, model in _catalogue.MODELS[task].items()} == {
-        name: kind.__name__ for name, kind in registry.items()
-    }
-    for name, kind in registry.items():
-        model, parameters = _catalogue.MODELS[task][name], inspect.signature(kind).parameters
-        assert set(model.options) == options & set(parameters), name
-        defaults = {key: value.default for key, value in parameters.items() if key not in options}
-        assert list(model.settings) == list(defaults), name
-        for key, value in model.settings.items():
-            same = isinstance(defaults[key], tuple) if value == () else value == defaults[key]
-            assert same, f"{name} {key}"
-
-
 def test_what_the_shell_knows_by_heart(tmp_path, monkeypatch):
     assert _data.dataset_names() == available_datasets()
     (tmp_path / "tsc").mkdir()
@@ -172,24 +143,3 @@ def test_what_the_shell_knows_by_heart(tmp_path, monkeypatch):
     assert tuple(FILES) == _data.FILES
     assert tuple(TABLES) == _data.TABLES
     assert _files.PICTURES == plots.SUFFIXES
-
-
-def test_help_lists_what_can_be_set():
-    text = run("fit", "--help").stdout
-    assert "  ls2t         since_observed=False devices=1 num_nodes=1 width=64 depth=3 order=2" in text
-    assert "  random-ls2t  n_blocks=40 order=3 penalties=… n_jobs=1" in text
-    assert "  mean     over=data" in run("impute", "--help").stdout
-
-
-def test_a_model_has_one_name_everywhere():
-    """What the paper's tables call it is what it is with its defaults, and is understood by `fit` too."""
-    for name, table_name in _catalogue.PAPER_NAMES.items():
-        made = TABLE_MODELS[table_name].make(0, "fast", 1)
-        kind = estimators.MODELS[name]
-        assert type(made) is kind
-        assert made.get_params() == kind(random_state=0).get_params()
-        assert {_catalogue.find(told, "classification") for told in (name, table_name, kind.__name__)} == {
-            name
-        }
-    shown = run("reproduce", "tsc", "--models", "fcn-ls2t", "--datasets", "JapaneseVowels", "--dry-run")
-    assert "fcn64-ls2t64-3" in shown.output

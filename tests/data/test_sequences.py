@@ -191,3 +191,8 @@ def test_split_unpacks_and_agrees_on_channels():
     assert (len(train), len(test)) == (2, 1)
     wide = Labelled(Sequences(np.zeros((1, 3)), np.array([0, 1])))
     raises(ValueError, "`test` must have the 2 channels of `train`, got 3", lambda: Split(one, wide))
+
+
+def test_positions_count_the_steps_of_each_sequence():
+    sequences = Sequences(np.zeros((6, 2)), np.array([0, 3, 3, 5, 6]))
+    assert sequences.positions.tolist() == [0, 1, 2, 0, 1, 0]

@@ -34,6 +34,7 @@ NETWORKS = {
     "resnet": lambda: ResNet(CHANNELS, (3, 4)),
     "fcn-ls2t": lambda: FCNLS2T(CHANNELS, 3, 4, 2, 2),
     "fcn-ls2t independent": lambda: FCNLS2T(CHANNELS, 3, 4, 2, 3, weights="independent"),
+    "fcn-ls2t normalised": lambda: FCNLS2T(CHANNELS, 3, 4, 2, 3, normalize=0.659),
 }
 
 

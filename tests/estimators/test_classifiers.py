@@ -94,6 +94,16 @@ def test_the_recipe_of_the_paper_knows_residual_networks():
     assert ResNetClassifier(**free)._recipe(270) == paper_recipe(270, "resnet")
 
 
+def test_the_recipe_of_the_paper_starts_the_head_as_keras_does():
+    X, y = problem(12)
+    still = {"epochs": 1, "learning_rate": 1e-30, "width": 40}
+    head = small(recipe="paper", **still).fit(X, y).network_.head
+    bound = (6 / (head.in_features + head.out_features)) ** 0.5
+    assert 0.9 * bound < head.weight.abs().max() < bound
+    assert head.bias.abs().max() < 1e-20
+    assert small(**still).fit(X, y).network_.head.bias.abs().max() > 1e-3
+
+
 def test_a_recipe_of_ones_own():
     recipe = Recipe(epochs=3, batch_size=6, sampling="buckets", optimizer="adamw")
     model = small(recipe=recipe, epochs=None, batch_size=None).fit(*problem())

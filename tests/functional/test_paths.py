@@ -84,6 +84,24 @@ def test_lags_and_lead_lag_values():
     assert basepoint(x)[0].tolist() == [[0], [1], [2], [3]]
 
 
+@pytest.mark.parametrize("time", [1, 2, 3, 7, 8, 9, 40])
+def test_forward_fill_step_by_step(time):
+    torch.manual_seed(0)
+    x = torch.randn(3, time, 4, dtype=torch.float64, requires_grad=True)
+    observed, lengths = torch.rand(x.shape) < 0.2, torch.tensor([time, time // 2, 1])
+    initial = torch.randn(4, dtype=torch.float64)
+    last, steps = initial.expand(3, 4), []
+    for step in range(time):
+        counts = observed[:, step] & (step < lengths)[:, None]
+        last = torch.where(counts, x[:, step], last)
+        steps.append(last)
+    expected, outer = torch.stack(steps, dim=1), torch.randn_like(x)
+    found = forward_fill(x, observed=observed, lengths=lengths, initial=initial)
+    assert torch.equal(found, expected)
+    ours, theirs = (torch.autograd.grad(y, x, outer)[0] for y in (found, expected))
+    assert_close(ours, theirs)
+
+
 def test_forward_fill():
     nan = math.nan
     x = torch.tensor([[[nan, 1.0], [2.0, nan], [nan, nan], [4.0, 5.0]]])

@@ -52,7 +52,14 @@ def test_is_the_function_with_its_parameters(x):
     normal = LS2T(3, 4, 3, normalize=True, dtype=torch.float64)
     raw = ls2t(x, normal.weight, normal.bias, order=3)
     half = torch.full((3,), 0.5).double()
-    assert_close(normal(x), normalize_levels(raw, half, torch.arange(1, 7).expand(2, 6)), **EXACT)
+    steps = torch.arange(1, 7).expand(2, 6)
+    assert_close(normal(x), normalize_levels(raw, half, steps), **EXACT)
+    fixed = LS2T(3, 4, 3, normalize=0.7, dtype=torch.float64)
+    fixed.load_state_dict({"weight": normal.weight, "bias": normal.bias})
+    assert_close(fixed(x), normalize_levels(raw, half + 0.2, steps), **EXACT)
+    end = LS2T(3, 4, 3, normalize=0.7, return_sequences=False, dtype=torch.float64)
+    end.load_state_dict(fixed.state_dict())
+    assert_close(end(x), fixed(x)[:, -1], **EXACT)
 
 
 def test_shapes_and_parameters():

@@ -217,6 +217,17 @@ def test_another_recipe_is_refused(change, message, tmp_path):
         train(recipe(**change), checkpoint=tmp_path)
 
 
+def test_a_checkpoint_from_before_a_setting_existed(tmp_path):
+    train(recipe(), checkpoint=tmp_path)
+    path = Checkpoints(tmp_path).generations()[0]
+    saved = decode(path.read_bytes())
+    del saved["run"]["recipe"]["eps"]
+    path.write_bytes(encode(saved))
+    train(recipe(), checkpoint=tmp_path)
+    with pytest.raises(ValueError, match=r"its recipe.eps is 1e-08, this run's is 1e-07"):
+        train(recipe(eps=1e-7), checkpoint=tmp_path)
+
+
 def test_another_seed_is_refused(tmp_path):
     train(recipe(), checkpoint=tmp_path)
     with pytest.raises(ValueError, match="its seed is 0, this run's is 1"):

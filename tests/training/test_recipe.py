@@ -1,4 +1,5 @@
 import pytest
+from torch import nn
 
 from seq2tens.training import (
     BatchRule,
@@ -10,6 +11,7 @@ from seq2tens.training import (
     fast_recipe,
     paper_recipe,
 )
+from seq2tens.training.loop import make_optimizer
 
 RECIPES = [
     Recipe(epochs=3, batch_size=4),
@@ -37,6 +39,7 @@ def test_json_round_trip(recipe):
         ({"batch_size": {"fraction": 0.1, "low": 9, "high": 3}}, "`high` must be at least `low` = 9, got 3"),
         ({"epochs": 0}, "`epochs` must be at least 1, got 0"),
         ({"learning_rate": -1.0}, r"`learning_rate` must lie in \(0, inf\), got -1.0"),
+        ({"eps": 0.0}, r"`eps` must lie in \(0, inf\), got 0.0"),
         ({"label_smoothing": 1.0}, r"`label_smoothing` must lie in \[0, 1\), got 1.0"),
         ({"optimizer": "sgd"}, "`optimizer` must be one of 'adam', 'adamw', got 'sgd'"),
         ({"monitor": "auprc"}, "`monitor` must be 'train_loss' or begin with 'validation_', got 'auprc'"),
@@ -84,6 +87,13 @@ def test_paper_recipe(n_train, model, batch, epochs):
         True,
     )
     assert recipe.class_weights
+    assert (recipe.eps, recipe.sampling) == (1e-7, "remainder")
+
+
+def test_eps_reaches_the_optimizer():
+    for optimizer in ("adam", "adamw"):
+        recipe = Recipe(epochs=1, batch_size=1, optimizer=optimizer, eps=1e-7)
+        assert make_optimizer(nn.Linear(1, 1), recipe, fused=False).param_groups[0]["eps"] == 1e-7
 
 
 @pytest.mark.parametrize("n_train", [1, 5, 100, 5000, 10**6])

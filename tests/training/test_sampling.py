@@ -25,6 +25,12 @@ def test_shuffled_batches_hold_every_row_once(n, size):
     assert sorted(torch.cat(batches).tolist()) == list(range(n))
 
 
+def test_the_last_batch_has_what_is_left():
+    batches = Sampler(recipe(batch_size=16, sampling="remainder"), source(180)).epoch(order(0, 1))
+    assert [len(rows) for rows in batches] == [16] * 11 + [4]
+    assert sorted(torch.cat(batches).tolist()) == list(range(180))
+
+
 def test_epochs_differ_and_come_back():
     sampler = Sampler(recipe(), source(40))
     first, second, again = (torch.cat(sampler.epoch(order(0, e))) for e in (1, 2, 1))
@@ -38,6 +44,22 @@ def test_buckets_put_similar_lengths_together():
     sampler = Sampler(recipe(batch_size=4, sampling="buckets"), source(8, lengths=lengths))
     for rows in sampler.epoch(order(0, 1)):
         assert lengths[rows].max() - lengths[rows].min() < 10
+
+
+@pytest.mark.parametrize(("rare", "common"), [(4, 100), (10, 17), (12, 12)])
+def test_oversampled_batches(rare, common):
+    """As many from both classes: all of the larger, or the smaller three times."""
+    labels = np.repeat([0, 1], [common, rare])
+    sampler = Sampler(recipe(batch_size=8, sampling="oversampled"), source(len(labels), labels))
+    batches = sampler.epoch(order(0, 1))
+    draws = min(common, 3 * rare)
+    rows = torch.cat(batches).numpy()
+    assert len(rows) == 2 * draws
+    assert len(batches) == sampler.n_batches == -(-draws // 4)
+    assert all(labels[batch].mean() == 0.5 for batch in batches)
+    counts = np.bincount(rows, minlength=len(labels))
+    assert counts[:common].max() == 1
+    assert counts[common:].max() - counts[common:].min() <= 1
 
 
 @given(st.integers(1, 9), st.integers(9, 40), st.integers(9, 40), st.integers(3, 12))

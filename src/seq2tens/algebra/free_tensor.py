@@ -166,7 +166,7 @@ class FreeTensor:
             return _convolve(self, other)
         if not isinstance(other, Scalar):
             return NotImplemented
-        return FreeTensor(tuple(level * c for level, c in self._beside(other)))
+        return FreeTensor(tuple(level * c for level, c in self._broadcast_scalar(other)))
 
     def __rmul__(self, other: Scalar) -> FreeTensor:
         return self * other
@@ -174,7 +174,7 @@ class FreeTensor:
     def __truediv__(self, other: Scalar) -> FreeTensor:
         if not isinstance(other, Scalar):
             return NotImplemented
-        return FreeTensor(tuple(level / c for level, c in self._beside(other)))
+        return FreeTensor(tuple(level / c for level, c in self._broadcast_scalar(other)))
 
     def __getitem__(self, word: tuple[int, ...]) -> Float[Tensor, "*batch"]:
         """The coordinate of a word, a tuple of letters 0..d-1; `()` is the scalar part."""
@@ -209,7 +209,7 @@ class FreeTensor:
 
     def dilate(self, alpha: Scalar) -> FreeTensor:
         """t_m → α^m t_m, the algebra morphism that extends v → αv."""
-        return FreeTensor(tuple(level * c**m for m, (level, c) in enumerate(self._beside(alpha))))
+        return FreeTensor(tuple(level * c**m for m, (level, c) in enumerate(self._broadcast_scalar(alpha))))
 
     def inner(self, other: FreeTensor) -> Float[Tensor, "*batch"]:
         """⟨s, t⟩, the sum over all words of the products of coordinates."""
@@ -242,7 +242,7 @@ class FreeTensor:
     def _with_scalar(self, scalar: Tensor) -> FreeTensor:
         return FreeTensor((scalar, *self.levels[1:]))
 
-    def _beside(self, scalar: Scalar) -> list[tuple[Tensor, Scalar]]:
+    def _broadcast_scalar(self, scalar: Scalar) -> list[tuple[Tensor, Scalar]]:
         """Each level with the scalar shaped to broadcast against its batch axes."""
         if not isinstance(scalar, Tensor):
             return [(level, scalar) for level in self.levels]

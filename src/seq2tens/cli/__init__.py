@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 import seq2tens
-from seq2tens.cli._catalogue import settings_help
 from seq2tens.cli._options import flag, grouped
+from seq2tens.cli._shared.catalogue import settings_help
 from seq2tens.cli._shell import Shell
 from seq2tens.cli.choose import choose
 from seq2tens.cli.evaluate import evaluate

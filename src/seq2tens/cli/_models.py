@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from seq2tens._errors import did_you_mean
-from seq2tens.cli import _catalogue, _data, _files
+from seq2tens.cli import _data, _files
+from seq2tens.cli._shared import catalogue
 from seq2tens.cli._shell import UserError, refusing
 
 if TYPE_CHECKING:  # importing them takes seconds
@@ -34,14 +35,14 @@ def arguments(options: Any, leaving: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def check(name: str, task: _catalogue.Task, options: dict[str, Any], settings: Sequence[str]) -> str:
+def check(name: str, task: catalogue.Task, options: dict[str, Any], settings: Sequence[str]) -> str:
     """The shell's name of the model; options and settings that it does not have are refused, before anything
     heavy is imported."""
-    name = _catalogue.find(name, task)
-    model = _catalogue.MODELS[task][name]
+    name = catalogue.find(name, task)
+    model = catalogue.MODELS[task][name]
     for key, value in options.items():
         if value is not None and key not in model.options and key not in EVERYWHERE:
-            others = ", ".join(_catalogue.having(key, task)) or "another task"
+            others = ", ".join(catalogue.having(key, task)) or "another task"
             raise UserError(
                 f"`--{key.replace('_', '-')}` is no setting of the model {name}; it is for {others}"
             )
@@ -49,11 +50,11 @@ def check(name: str, task: _catalogue.Task, options: dict[str, Any], settings: S
     return name
 
 
-def make(name: str, task: _catalogue.Task, options: dict[str, Any], settings: Sequence[str]) -> Any:
+def make(name: str, task: catalogue.Task, options: dict[str, Any], settings: Sequence[str]) -> Any:
     """A new estimator; options that are None are left to its own defaults."""
     from seq2tens import estimators
 
-    model = _catalogue.MODELS[task][name]
+    model = catalogue.MODELS[task][name]
     chosen = {key: value for key, value in options.items() if value is not None and key in model.options}
     chosen |= {key: None for key in ("class_weight", "scaling") if chosen.get(key) == "none"}
     if "device" in chosen:
@@ -149,7 +150,7 @@ def check_new(folder: Path, *, force: bool) -> None:
 
 
 def _parsed(
-    settings: Sequence[str], model: str, defaults: _catalogue.Settings, options: dict[str, Any]
+    settings: Sequence[str], model: str, defaults: catalogue.Settings, options: dict[str, Any]
 ) -> dict[str, Any]:
     """`NAME=VALUE` pairs as values of the type of the default."""
     values = {}
@@ -165,7 +166,7 @@ def _parsed(
     return values
 
 
-def _meant(name: str, defaults: _catalogue.Settings, options: dict[str, Any]) -> str:
+def _meant(name: str, defaults: catalogue.Settings, options: dict[str, Any]) -> str:
     option = name.replace("-", "_")
     if option in options:
         return f"; `{option_name(option)}` is an option of its own"

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seq2tens.cli import _catalogue, _data, _files, _labels, _models
+from seq2tens.cli import _data, _files, _models
 from seq2tens.cli._options import count, option
+from seq2tens.cli._shared import catalogue, target_kinds
 from seq2tens.cli._shell import INTERRUPTED, UserError, note, refusing
 from seq2tens.cli.fit import Seed, TaskOption
 
@@ -65,10 +66,10 @@ def choose(data: _data.DataArgument, options: ChooseOptions, reading: _data.Read
     _check(options)
     _data.check(data)
     train = _data.load(data, reading, "train", reading.columns())
-    task: Any = options.task or _labels.guess_task(train, data)
-    names = [_catalogue.find(name, task, "--models") for name in _names(options, task)]
+    task: Any = options.task or target_kinds.guess_task(train, data)
+    names = [catalogue.find(name, task, "--models") for name in _names(options, task)]
     regression = task == "regression"
-    labels = (_labels.values_of if regression else _labels.classes_of)(train, data)
+    labels = (target_kinds.values_of if regression else target_kinds.classes_of)(train, data)
     comparison = _compared(
         {name: _models.make(name, task, {"random_state": options.random_state}, ()) for name in names},
         (train.sequences, labels if regression else train.labels),
@@ -94,13 +95,13 @@ def _check(options: ChooseOptions) -> None:
         raise UserError(f"`--folds` must be at least 2, got {options.folds}")
     task: Any = options.task or "classification"
     for name in _names(options, task):
-        _catalogue.find(name, task, "--models")
+        catalogue.find(name, task, "--models")
 
 
-def _names(options: ChooseOptions, task: _catalogue.Task) -> list[str]:
+def _names(options: ChooseOptions, task: catalogue.Task) -> list[str]:
     if options.models is not None:
         return [name.strip() for name in options.models.split(",")]
-    return [name for name in ORDER if name in _catalogue.MODELS[task]]
+    return [name for name in ORDER if name in catalogue.MODELS[task]]
 
 
 def _compared(models: dict[str, Any], data: tuple[Any, Any], options: ChooseOptions) -> Comparison:

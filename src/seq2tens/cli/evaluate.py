@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seq2tens.cli import _data, _files, _labels, _models
+from seq2tens.cli import _data, _files, _models
 from seq2tens.cli._options import option
+from seq2tens.cli._shared import target_kinds
 from seq2tens.cli._shell import UserError
 
 if TYPE_CHECKING:  # importing them takes seconds
@@ -80,7 +81,7 @@ def _evaluate_classes(classifier: Any, labelled: Labelled, data: str) -> tuple[A
     from seq2tens import plots
     from seq2tens.estimators.evaluation import evaluate as compare
 
-    _labels.classes_of(labelled, data)
+    target_kinds.classes_of(labelled, data)
     classes = classifier.classes_
     labels = _as_classes(labelled.labels, classes, data)
     probabilities = _models.probabilities(classifier, labelled.sequences)
@@ -95,7 +96,7 @@ def _evaluate_values(regressor: Any, labelled: Labelled, data: str) -> tuple[Any
     from seq2tens import plots
     from seq2tens.estimators.evaluation import evaluate_regression
 
-    targets, values = _labels.values_of(labelled, data), _models.values(regressor, labelled.sequences)
+    targets, values = target_kinds.values_of(labelled, data), _models.values(regressor, labelled.sequences)
     evaluation = evaluate_regression(targets, values)
     for name, value in evaluation.to_dict().items():
         typer.echo(f"{name:<18} {_shown(value)}")

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seq2tens.cli import _catalogue, _data, _files, _labels, _models
+from seq2tens.cli import _data, _files, _models
 from seq2tens.cli._options import choice, count, option
+from seq2tens.cli._shared import catalogue, target_kinds
 from seq2tens.cli._shell import UserError, refusing
 from seq2tens.cli._stopping import training
 
@@ -76,7 +77,7 @@ Force = Annotated[
 
 
 SHELL = ("task", "settings", "curves", "force")
-DEFAULTS: dict[_catalogue.Task, str] = {"classification": "fcn-ls2t", "regression": "random-ls2t"}
+DEFAULTS: dict[catalogue.Task, str] = {"classification": "fcn-ls2t", "regression": "random-ls2t"}
 
 
 @dataclass(frozen=True)
@@ -130,9 +131,9 @@ def fit(
     _check_names(model, options.task, arguments, settings)
     _data.check(data)
     train = _data.load(data, reading, "train", reading.columns())
-    task: Any = options.task or _labels.guess_task(train, data)
+    task: Any = options.task or target_kinds.guess_task(train, data)
     model = _models.check(model or DEFAULTS[task], task, arguments, settings)
-    if picture is not None and (trained := _catalogue.having("epochs", task)).count(model) == 0:
+    if picture is not None and (trained := catalogue.having("epochs", task)).count(model) == 0:
         those = f": {', '.join(trained)}" if trained else ", for classification"
         raise UserError(f"`--curves` is for models that are trained in epochs{those}, not for {model}")
     estimator = _models.make(model, task, arguments, settings)
@@ -162,13 +163,13 @@ def _check_names(
     raise errors[0]
 
 
-def _targets(train: Labelled, data: str, task: _catalogue.Task) -> Any:
+def _targets(train: Labelled, data: str, task: catalogue.Task) -> Any:
     """What is to be learned; how much there is of it is told."""
     if task == "regression":
-        values = _labels.values_of(train, data)
+        values = target_kinds.values_of(train, data)
         typer.echo(f"training on {_data.described(train)}, targets {values.min():g} to {values.max():g}")
         return values
-    classes = _labels.classes_of(train, data)
+    classes = target_kinds.classes_of(train, data)
     if len(classes) < 2:
         raise UserError(
             f"{data} must have at least two classes, got only {classes[0]!r}; `--label-column` names another "

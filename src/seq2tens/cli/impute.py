@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seq2tens.cli import _data, _files, _models, _tables
+from seq2tens.cli import _data, _files, _models
 from seq2tens.cli._options import choice, count, option
+from seq2tens.cli._shared import tables
 from seq2tens.cli._shell import UserError, refusing
 from seq2tens.cli._stopping import training
 from seq2tens.cli.fit import BatchSize, Device, Progress, Seed, Settings
@@ -94,7 +95,7 @@ def impute(
         imputer.fit(train.sequences)
     with refusing(**names):
         table = _table(imputer, chosen, columns, options)
-    _tables.write(table, result)
+    tables.write(table, result)
 
 
 def _check_results(samples: int | None, interval: float | None) -> None:
@@ -135,8 +136,7 @@ def _described_steps(labelled: Labelled, columns: Columns) -> list[tuple[str, np
     sequences = labelled.sequences
     lengths = sequences.lengths
     ids = np.arange(len(labelled)) if labelled.ids is None else labelled.ids
-    steps = np.arange(len(sequences.values)) - np.repeat(sequences.offsets[:-1], lengths)
-    times = steps if sequences.times is None else np.asarray(sequences.times)
+    times = sequences.positions if sequences.times is None else sequences.times
     parts = [(columns.id, np.repeat(ids, lengths)), (columns.time, times)]
     if labelled.labels is not None:
         parts.append((columns.label or "label", np.repeat(labelled.labels, lengths)))

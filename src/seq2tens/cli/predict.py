@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from seq2tens.cli import _data, _files, _models, _tables
+from seq2tens.cli import _data, _files, _models
 from seq2tens.cli._options import choice, option
+from seq2tens.cli._shared import tables
 
 if TYPE_CHECKING:  # importing them takes seconds
     import numpy as np
 
     from seq2tens.data import Labelled
 
-SUFFIXES = tuple(f".{name}" for name in _tables.WRITERS)
+SUFFIXES = tuple(f".{name}" for name in tables.WRITERS)
 Out = Annotated[Path, option("FILE", f"Where to write the table ({', '.join(SUFFIXES)}; - is stdout).")]
 Format = Annotated[
     str | None,
@@ -42,11 +43,11 @@ def predict(
       seq2tens predict model new.csv --out predictions.csv
       seq2tens predict model new.csv --format jsonl | head
     """
-    form = _tables.table_format(out, form)
+    form = tables.table_format(out, form)
     result = _files.output(out, "--out", SUFFIXES, force=force)
     _data.check(data)
     model, labelled = _models.load_with_data(folder, data, reading, label_optional=True)
-    _tables.write(_ids(labelled) | _predictions(model, labelled), result, form)
+    tables.write(_ids(labelled) | _predictions(model, labelled), result, form)
 
 
 def _ids(labelled: Labelled) -> dict[str, np.ndarray]:

@@ -11,7 +11,7 @@ from seq2tens.data.sequences import Sequences
 
 def since_start(sequences: Sequences) -> Sequences:
     """Time since each sequence's first step, as a channel; without times every step counts 1."""
-    times = _times(sequences)
+    times = times_of(sequences)
     return Sequences((times - times[sequences.starts])[:, None], sequences.offsets)
 
 
@@ -21,12 +21,11 @@ def since_observed(sequences: Sequences) -> Sequences:
     Where there is none before, since the first step. This is what GRU-D calls the time interval: 0 at the
     first step, then the gap to the step before, plus that step's interval where the channel was not observed.
     """
-    times, starts = _times(sequences), sequences.starts
+    times, starts = times_of(sequences), sequences.starts
     before = last_before(~np.isnan(sequences.values), starts)
     return Sequences(times[:, None] - times[np.maximum(before, starts[:, None])], sequences.offsets)
 
 
-def _times(sequences: Sequences) -> Float[np.ndarray, " steps"]:
-    if sequences.times is not None:
-        return sequences.times
-    return np.arange(len(sequences.values), dtype=np.float64)
+def times_of(sequences: Sequences) -> Float[np.ndarray, " steps"]:
+    """The time of each step; without times every step counts 1."""
+    return sequences.positions.astype(np.float64) if sequences.times is None else sequences.times

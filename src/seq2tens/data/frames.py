@@ -75,8 +75,7 @@ def to_multiindex(sequences: Sequences) -> pd.DataFrame:
     for i in np.flatnonzero(lengths == 0):
         raise ArgumentError(f"`sequences` must all have steps (rows of the frame), but sequence {i} has none")
     instances = np.repeat(np.arange(len(sequences)), lengths)
-    times = sequences.times
-    clock = np.arange(len(instances)) - sequences.starts if times is None else times
+    clock = sequences.positions if sequences.times is None else sequences.times
     index = pd.MultiIndex.from_arrays([instances, clock], names=["instances", "timepoints"])
     return pd.DataFrame(sequences.values.copy(), index=index, columns=_column_names(sequences))
 

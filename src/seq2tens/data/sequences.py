@@ -62,8 +62,8 @@ class Sequences:
         return cls._trusted(
             np.concatenate([part.values for part in parts]),
             _packed.offsets_of(lengths),
-            _joined([part.times for part in parts]),
-            _joined([part.static for part in parts]),
+            _concatenate_present([part.times for part in parts]),
+            _concatenate_present([part.static for part in parts]),
         )
 
     @property
@@ -75,6 +75,11 @@ class Sequences:
     def starts(self) -> Int[np.ndarray, " steps"]:
         """The first step of the sequence that each step belongs to."""
         return np.repeat(self.offsets[:-1], self.lengths)
+
+    @property
+    def positions(self) -> Int[np.ndarray, " steps"]:
+        """The number of each step in its sequence, from 0."""
+        return np.arange(len(self.values)) - self.starts
 
     @property
     def n_channels(self) -> int:
@@ -158,6 +163,6 @@ def _check_alike(i: int, part: Sequences, first: Sequences) -> None:
         )
 
 
-def _joined(arrays: list[np.ndarray | None]) -> np.ndarray | None:
+def _concatenate_present(arrays: list[np.ndarray | None]) -> np.ndarray | None:
     present = [array for array in arrays if array is not None]
     return np.concatenate(present) if present else None

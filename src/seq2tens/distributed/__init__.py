@@ -1,7 +1,13 @@
 """More than one process: sequences that are split along time over the ranks of a group."""
 
+from seq2tens._moved import moved_names
 from seq2tens.distributed.gradients import sum_gradients
 from seq2tens.distributed.layer import ls2t
 from seq2tens.distributed.networks import SequenceParallel, sequence_parallel
 
 __all__ = ["SequenceParallel", "ls2t", "sequence_parallel", "sum_gradients"]
+
+# torchrun names a process that has ended; nothing is left to be watched.
+__getattr__ = moved_names(
+    __name__, {"ProcessLost": "builtins.RuntimeError", "watched": "contextlib.nullcontext"}
+)

@@ -36,10 +36,13 @@ OVERRIDES = ("epochs", "batch_size", "learning_rate")
 class WithHead(nn.Module):
     """Features of a sequence, then logits."""
 
-    def __init__(self, features: nn.Module, n_classes: int) -> None:
+    def __init__(self, features: nn.Module, n_classes: int, *, glorot: bool = False) -> None:
         super().__init__()
         self.features = features
         self.head = Dense(features.out_features, n_classes)  # type: ignore[arg-type]
+        if glorot:
+            nn.init.xavier_uniform_(self.head.weight)
+            nn.init.zeros_(self.head.bias)
 
     def forward(self, values: Tensor, lengths: Tensor | None = None) -> Float[Tensor, "rows classes"]:
         """Logits of the sequences."""
@@ -51,7 +54,8 @@ class NetworkClassifier(SequenceClassifier):
     """What all networks have in common; a subclass adds the sizes of its network.
 
     Args:
-        recipe: `"fast"`, `"paper"` or a `training.Recipe`.
+        recipe: `"fast"`, `"paper"` or a `training.Recipe`. With `"paper"` the last layer starts as in Keras,
+            too: uniform after Glorot, without bias.
         epochs: in place of the recipe's.
         batch_size: in place of the recipe's.
         learning_rate: in place of the recipe's.
@@ -148,9 +152,7 @@ class NetworkClassifier(SequenceClassifier):
 
     def _scaling(self, n_train: int) -> Literal["channel", "sequence"] | None:
         check.choice("scaling", self.scaling, ("auto", "channel", "sequence", None))
-        if self.scaling == "auto":
-            return "sequence" if n_train <= FEW_SEQUENCES else "channel"
-        return self.scaling
+        return auto_scaling(n_train) if self.scaling == "auto" else self.scaling
 
     def _split(self, labels: Tensor, seed: int) -> tuple[Tensor, Tensor | None]:
         """Rows to train on, and rows to validate on if any."""
@@ -201,7 +203,8 @@ class NetworkClassifier(SequenceClassifier):
         own = [field.name for field in fields(self) if field.name not in common]
         sizes = {name: plain.python(getattr(self, name)) for name in own}
         with initial(seed):
-            return WithHead(type(self)._features(self.preparation_.n_outputs, **sizes), self.n_classes_)
+            features = type(self)._features(self.preparation_.n_outputs, **sizes)
+            return WithHead(features, self.n_classes_, glorot=self.recipe == "paper")
 
     def _tensors(self) -> Tensors:
         return self.network_.state_dict()
@@ -214,6 +217,11 @@ class NetworkClassifier(SequenceClassifier):
         self.history_ = facts["history"]
         self.interrupted_ = facts.get("interrupted", False)  # models saved before have no such entry
         self.network_ = restored(lambda: self._network(seed=0), tensors, find_device(self.device))
+
+
+def auto_scaling(n_train: int) -> Literal["channel", "sequence"]:
+    """How so many sequences are standardised if nothing is said."""
+    return "sequence" if n_train <= FEW_SEQUENCES else "channel"
 
 
 def forward(model: nn.Module, batch: SequenceBatch) -> tuple[Tensor, ...]:

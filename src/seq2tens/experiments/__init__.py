@@ -1,5 +1,6 @@
 """The paper's experiments: cells, models, runners, and the tables of what they found."""
 
+from seq2tens._moved import moved_module
 from seq2tens.experiments.core import Experiment, Summary, run, run_on_ray
 from seq2tens.experiments.tsc import MODELS, Cell, Model, Row, append, grid, read
 
@@ -16,3 +17,11 @@ __all__ = [
     "run",
     "run_on_ray",
 ]
+
+for _old, _new in {
+    "imputation_table": "imputation.table",
+    "mortality_search": "mortality.tuning",
+    "mortality_table": "mortality.table",
+    "statistics": "report.statistics",
+}.items():
+    moved_module(f"{__name__}.{_old}", f"{__name__}.{_new}")

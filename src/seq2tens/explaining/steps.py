@@ -51,8 +51,10 @@ def step_contributions(
             singles += (change * gradient[0]).sum(1) / len(change)
             continue
         chains = make_chains(reading.layer.order, reading.layer.weights, False)
-        alone, together = _split(*_factors(reading.layer, reading.sequences, chains), gradient[0], chains)
-        singles, pairs = singles + alone, pairs + together
+        single_terms, pair_terms = _split(
+            *_factors(reading.layer, reading.sequences, chains), gradient[0], chains
+        )
+        singles, pairs = singles + single_terms, pairs + pair_terms
     return singles, pairs
 
 
@@ -127,7 +129,7 @@ def _check_layer(layer: LS2T) -> None:
     extras = {
         "lift_order": layer.lift_order > 1,
         "decay": has_decay,
-        "normalize": layer.exponent_logit is not None,
+        "normalize": layer.exponent is not None,
     }
     present = [name for name, is_present in extras.items() if is_present]
     check.require(

@@ -113,9 +113,9 @@ def _check_integers(name: str, value: Tensor) -> None:
 
 def _check_range(name: str, value: Tensor, high: int | Tensor, meaning: str) -> None:
     """Require values from 0 to `high`; the error tells the first that is not."""
-    outside = ((value < 0) | (value > high)).flatten()
-    if bool(outside.any()):
-        index = int(outside.nonzero()[0])
+    invalid = ((value < 0) | (value > high)).flatten()
+    if bool(invalid.any()):
+        index = int(invalid.nonzero()[0])
         bound = high if isinstance(high, int) else int(high.flatten()[index])
         raise check.ArgumentError(
             f"`{name}` must lie in 0..{bound} ({meaning}), got {int(value.flatten()[index])} at index {index}"

@@ -108,7 +108,7 @@ def check_functionals(
 
 def normalize_levels(
     y: Float[Tensor, "*steps order width"],
-    exponent: Float[Tensor, " order"],
+    exponent: Float[Tensor, " order"] | float,
     count: Tensor,
 ) -> Float[Tensor, "*steps order width"]:
     """Divide level m by C(count, m)^exponent_m, the number of its terms after `count` steps.
@@ -163,7 +163,7 @@ def _check_vector(name: str, vector: Tensor | None, size: int, meaning: str) -> 
 def _check_decay(decay: Tensor | None) -> None:
     if decay is None or check.values_hidden(decay):
         return
-    outside = ~((decay > 0) & (decay <= 1))
-    if bool(outside.any()):
-        index = int(outside.nonzero()[0])
+    invalid = ~((decay > 0) & (decay <= 1))
+    if bool(invalid.any()):
+        index = int(invalid.nonzero()[0])
         raise check.ArgumentError(f"`decay` must lie in (0, 1], got {float(decay[index])} at index {index}")

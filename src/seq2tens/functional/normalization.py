@@ -11,12 +11,18 @@ from seq2tens.ops.batch_norm import batch_norm as _batch_norm
 
 
 def masked_mean(
-    x: Float[Tensor, "batch time channels"], mask: Bool[Tensor, "batch time"] | None = None
-) -> Float[Tensor, "batch channels"]:
-    """Mean over the steps that count, the others being finite; an empty sequence gives zeros."""
+    x: Float[Tensor, "batch time *channels"],
+    mask: Bool[Tensor, "batch time *entries"] | None = None,  # the first axes of `x`, or all
+    dim: int | tuple[int, ...] = 1,
+) -> Float[Tensor, ...]:
+    """Mean over the steps or entries that count, the others being finite; 0 where none counts.
+
+    `dim` are axes of the mask, by default that of time.
+    """
     if mask is None:
-        return x.mean(1)
-    return (x * mask[..., None]).sum(1) / mask.sum(1, keepdim=True).clamp(min=1)
+        return x.mean(dim)
+    weight = mask.reshape(*mask.shape, *[1] * (x.dim() - mask.dim()))
+    return (x * weight).sum(dim) / weight.sum(dim).clamp(min=1)
 
 
 def batch_norm(

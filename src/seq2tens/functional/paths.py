@@ -132,10 +132,14 @@ def forward_fill(
     check.shape("observed", observed, tuple(x.shape), "(batch, time, channels)")
     if mask is not None:
         observed = observed & mask[..., None]
-    steps = torch.arange(x.shape[1], device=x.device)[:, None]
-    last = torch.where(observed, steps, -1).cummax(1).values
-    filled = torch.where(observed, x, 0.0).gather(1, last.clamp(min=0))
-    return torch.where(last >= 0, filled, torch.as_tensor(initial, dtype=x.dtype, device=x.device))
+    filled = torch.where(observed, x, torch.as_tensor(initial, dtype=x.dtype, device=x.device))
+    known, reach = observed, 1
+    while reach < x.shape[1]:  # by now what was observed less than `reach` steps ago stands everywhere
+        carried = torch.where(known[:, reach:], filled[:, reach:], filled[:, :-reach])
+        filled = torch.cat([filled[:, :reach], carried], dim=1)
+        known = torch.cat([known[:, :reach], known[:, reach:] | known[:, :-reach]], dim=1)
+        reach *= 2
+    return filled
 
 
 def _begin(x: Tensor, mask: Tensor | None, lengths: Lengths | None) -> Tensor | None:

@@ -12,6 +12,7 @@ class Dense(nn.Linear):
     """`torch.nn.Linear`, whose own weight gradient depends on how many threads torch has."""
 
     def forward(self, x: Float[Tensor, "*rows in_features"]) -> Float[Tensor, "*rows out_features"]:
-        """Apply the layer: a convolution with a kernel of one step."""
-        rows = x.reshape(-1, 1, self.in_features)
+        """Apply the layer: a convolution with a kernel of one step, over the last axis but one if there is
+        a batch before it, since sequences of a single step take three times as long."""
+        rows = x.reshape(-1, x.shape[-2] if x.dim() > 2 else 1, self.in_features)
         return F.convolve(rows, self.weight[..., None], self.bias).reshape(*x.shape[:-1], self.out_features)

@@ -48,7 +48,8 @@ class LS2T(Streamable, nn.Module):
         bias: add a learned constant to each inner product, which plays the part of a time coordinate.
         reverse: functionals of the steps from i on, in place of those up to i.
         return_sequences: all steps, or the whole sequence's value only.
-        normalize: divide level m by a learned power (from 1/2 on) of its number of terms.
+        normalize: divide level m by a power of its number of terms: by this one, a number in (0, 1], or
+            with True by a learned one (from 1/2 on).
         sum_levels: give ⟨ℓ, Φ⟩, the sum of all levels from 1 on, in place of every level by itself.
         init: `"uniform"` or `"normal"`.
         backend: see `seq2tens.functional.ls2t`.
@@ -72,7 +73,7 @@ class LS2T(Streamable, nn.Module):
         bias: bool = True,
         reverse: bool = False,
         return_sequences: bool = True,
-        normalize: bool = False,
+        normalize: bool | float = False,
         sum_levels: bool = False,
         init: Literal["uniform", "normal"] = "uniform",
         backend: F.Backend | None = None,
@@ -98,7 +99,9 @@ class LS2T(Streamable, nn.Module):
         self.weight = nn.Parameter(empty(components, in_features, width))
         self.bias = nn.Parameter(empty(components, width)) if bias else None
         self.lift = nn.Parameter(empty(lift_order - 1)) if learn_lift else None
-        self.exponent_logit = nn.Parameter(empty(order)) if normalize else None
+        check.require(0 <= normalize <= 1, f"`normalize` must be True, False or in (0, 1], got {normalize}")
+        self.exponent_logit = nn.Parameter(empty(order)) if normalize is True else None
+        self.fixed_exponent = float(normalize) if normalize and normalize is not True else None
         self.decay_logit = nn.Parameter(empty(width)) if isinstance(decay, str) else None
         self.register_buffer("decay", _fixed_decay(decay, empty(width)))
         self.reset_parameters()
@@ -161,13 +164,18 @@ class LS2T(Streamable, nn.Module):
         earlier = 0 if state is None else state.steps
         total = Whole(mask).count(x, at_end=True) + earlier if return_state else None
         count = None
-        if self.exponent_logit is not None:
+        if self.exponent is not None:
             at_end = not self.return_sequences
             count = Whole(mask).count(x, reverse=self.reverse, at_end=at_end)
             count = count + (earlier if state is None or at_end else state.steps[:, None])
         output = self._output(levels, count)
         result = _repack(output, packed) if packed is not None and self.return_sequences else output
         return result if total is None else (result, LS2TState(chains, total))
+
+    @property
+    def exponent(self) -> Float[Tensor, " order"] | float | None:
+        """The power of the number of terms by which levels are divided, one per level or for all."""
+        return self.fixed_exponent if self.exponent_logit is None else self.exponent_logit.sigmoid()
 
     def functionals(self) -> dict[str, Any]:
         """What the layer gives to `functional.ls2t`."""
@@ -185,14 +193,15 @@ class LS2T(Streamable, nn.Module):
 
     def _in_context(self, x: Tensor, context: Whole) -> Tensor:
         levels, count = context.ls2t(self, x), None
-        if self.exponent_logit is not None:
+        if self.exponent is not None:
             count = context.count(x, reverse=self.reverse, at_end=not self.return_sequences)
         return self._output(levels, count)
 
     def _output(self, levels: Tensor, count: Tensor | None) -> Tensor:
         """What the layer gives for its levels; `count` are the steps behind them if they are normalised."""
-        if self.exponent_logit is not None and count is not None:
-            levels = F.normalize_levels(levels, self.exponent_logit.sigmoid(), count)
+        exponent = self.exponent
+        if exponent is not None and count is not None:
+            levels = F.normalize_levels(levels, exponent, count)
         return levels.sum(-2) if self.sum_levels else levels
 
 

@@ -48,6 +48,7 @@ class FCNLS2T(Network):
         depth: number of LS2T layers.
         order: highest level.
         weights: `"recursive"` or `"independent"`.
+        normalize: divide level m of the LS2T layers by a power of its number of terms, see `LS2T`.
         time_embedding: give each convolution time, from -1 to 1 over the sequence, as a further channel.
         dropout: rate for the output.
         spatial_dropout: rate at which channels are dropped after each convolution and each LS2T layer.
@@ -62,6 +63,7 @@ class FCNLS2T(Network):
         order: int = 2,
         *,
         weights: F.Weights = "recursive",
+        normalize: bool | float = False,
         time_embedding: bool = True,
         dropout: float = 0.0,
         spatial_dropout: float = 0.0,
@@ -70,7 +72,15 @@ class FCNLS2T(Network):
         check_sizes(in_features=in_features, fcn_width=fcn_width)
         check_rate("dropout", dropout)
         self.in_features, self.out_features, self.dropout = in_features, order * width, dropout
-        self.ls2t = DeepLS2T(fcn_width, width, depth, order, weights=weights, spatial_dropout=spatial_dropout)
+        self.ls2t = DeepLS2T(
+            fcn_width,
+            width,
+            depth,
+            order,
+            weights=weights,
+            normalize=normalize,
+            spatial_dropout=spatial_dropout,
+        )
         self.fcn = ConvStack(
             in_features,
             (fcn_width, 2 * fcn_width, fcn_width),

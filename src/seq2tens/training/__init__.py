@@ -1,9 +1,6 @@
 """The one training loop: recipes, sampling, checkpoints with exact resume, logs and progress."""
 
-import importlib
-import warnings
-from typing import Any
-
+from seq2tens._moved import moved_names
 from seq2tens.training._fit import fit
 from seq2tens.training.callbacks import Callback, CSVLog, MLflowLog, TensorBoardLog
 from seq2tens.training.checkpoint import Checkpoints
@@ -45,18 +42,7 @@ __all__ = [
     "validation_split",
 ]
 
-# Names that have moved; the old ones work for one release.
 _GPVAE = ("HELD_OUT_METRICS", "IncompleteBatch", "IncompleteSource", "NegativeElbo", "RaggedSource")
-_MOVED = {"Stairs": (__name__, "StepDecay")} | {name: ("seq2tens.models.gpvae", name) for name in _GPVAE}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MOVED:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, new = _MOVED[name]
-    warnings.warn(
-        f"`{__name__}.{name}` is now `{module}.{new}`; the old name goes with the next release",
-        DeprecationWarning,
-        stacklevel=2,
-    )
-    return getattr(importlib.import_module(module), new)
+__getattr__ = moved_names(
+    __name__, {"Stairs": f"{__name__}.StepDecay"} | {name: f"seq2tens.models.gpvae.{name}" for name in _GPVAE}
+)

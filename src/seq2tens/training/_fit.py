@@ -145,7 +145,9 @@ def _resume(loop: Loop, checkpoints: Checkpoints | None) -> None:
     check.require(saved["format"] == FORMAT, f"`checkpoint` must have format {FORMAT}, got {saved['format']}")
     rule = "`checkpoint` must belong to the same run, but its"
     hint = "this run's is {}; use another folder"
-    _check_same(_identity(loop)["run"], saved["run"], rule, hint)
+    # Read as a recipe, it has the defaults of settings that did not exist when it was saved.
+    recipe = Recipe.from_dict(saved["run"]["recipe"]).to_dict()
+    _check_same(_identity(loop)["run"], {**saved["run"], "recipe": recipe}, rule, hint)
     loop.state.restore(saved)
     loop.last = loop.state.snapshot()
 

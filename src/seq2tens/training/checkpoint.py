@@ -13,7 +13,6 @@ import torch
 
 from seq2tens import _checks as check
 from seq2tens._storage import write_atomically
-from seq2tens.training._fields import between
 from seq2tens.training.state import Snapshot
 
 # Format 1 was a safetensors file.
@@ -41,7 +40,7 @@ class Checkpoints:
 
     def __post_init__(self) -> None:
         self.folder = Path(self.folder)
-        between("seconds", self.seconds, 0, float("inf"), low_included=True)
+        check.between("seconds", self.seconds, 0, float("inf"), low_included=True)
         check.positive_int("keep", self.keep)
 
     def due(self) -> bool:

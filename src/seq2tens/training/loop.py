@@ -175,4 +175,6 @@ def make_optimizer(model: nn.Module, recipe: Recipe, *, fused: bool) -> Optimize
     """The recipe's optimiser for every parameter that is trained."""
     parameters = [p for p in model.parameters() if p.requires_grad]
     cls = Adam if recipe.optimizer == "adam" else AdamW
-    return cls(parameters, lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=fused)
+    return cls(
+        parameters, lr=recipe.learning_rate, eps=recipe.eps, weight_decay=recipe.weight_decay, fused=fused
+    )

@@ -11,7 +11,6 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from seq2tens import _checks as check
-from seq2tens.training._fields import between
 from seq2tens.training.recipe import Recipe
 
 
@@ -55,7 +54,7 @@ class CrossEntropy:
         class_weights: Float[Tensor, " classes"] | None = None,
         label_smoothing: float = 0.0,
     ) -> None:
-        between("label_smoothing", label_smoothing, 0, 1, low_included=True)
+        check.between("label_smoothing", label_smoothing, 0, 1, low_included=True)
         self.forward, self.class_weights, self.label_smoothing = forward, class_weights, label_smoothing
 
     @classmethod

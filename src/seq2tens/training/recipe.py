@@ -6,12 +6,13 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from seq2tens import _checks as check
 from seq2tens.training import schedules
-from seq2tens.training._fields import between, from_fields
 from seq2tens.training.schedules import Mode, OneCycle, Plateau, Schedule
+
+Sampling = Literal["shuffle", "remainder", "buckets", "balanced", "oversampled"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +24,7 @@ class BatchRule:
     high: int
 
     def __post_init__(self) -> None:
-        between("fraction", self.fraction, 0, 1)
+        check.between("fraction", self.fraction, 0, 1)
         check.positive_int("low", self.low)
         check.positive_int("high", self.high)
         check.require(self.low <= self.high, f"`high` must be at least `low` = {self.low}, got {self.high}")
@@ -43,6 +44,7 @@ class Recipe:
             processes it is the number over all of them.
         optimizer: `"adam"` (weight decay is added to the gradient) or `"adamw"` (decoupled).
         learning_rate: the highest rate.
+        eps: what the optimiser adds to the root of a squared gradient's mean; Keras has 1e-7.
         weight_decay: for all parameters.
         schedule: `Constant`, `Plateau`, `OneCycle`, `Cosine` or `StepDecay`.
         monitor: column of the history that plateau, early stopping and best weights look at:
@@ -53,8 +55,11 @@ class Recipe:
         clip_norm: scale a gradient of larger norm down to this norm.
         label_smoothing: for a loss that supports it, such as `CrossEntropy`.
         class_weights: for a loss that supports them, such as `CrossEntropy`.
-        sampling: `"shuffle"`, `"buckets"` (sequences of similar length together) or `"balanced"` (the same
-            number from every class in each batch; an epoch is all of the smallest class).
+        sampling: `"shuffle"` (batches of nearly the same size), `"remainder"` (full batches, and what is left
+            in the last one, as in Keras), `"buckets"` (sequences of similar length together) or `"balanced"`
+            (the same number from every class in each batch; an epoch is all of the smallest class) or
+            `"oversampled"` (likewise, but an epoch is all of the largest class, or three times the smallest
+            where that is less; small classes are repeated).
         average: decay of an exponential moving average of the weights, which then takes the place of the
             weights in validation and in the result.
     """
@@ -63,6 +68,7 @@ class Recipe:
     batch_size: int | BatchRule
     optimizer: Literal["adam", "adamw"] = "adam"
     learning_rate: float = 1e-3
+    eps: float = 1e-8
     weight_decay: float = 0.0
     schedule: Schedule = field(default_factory=schedules.Constant)
     monitor: str = "train_loss"
@@ -72,7 +78,7 @@ class Recipe:
     clip_norm: float | None = None
     label_smoothing: float = 0.0
     class_weights: bool = False
-    sampling: Literal["shuffle", "buckets", "balanced"] = "shuffle"
+    sampling: Sampling = "shuffle"
     average: float | None = None
 
     def __post_init__(self) -> None:
@@ -88,18 +94,19 @@ class Recipe:
             check.positive_int("patience", self.patience)
 
     def _check_numbers(self) -> None:
-        between("learning_rate", self.learning_rate, 0, math.inf)
-        between("weight_decay", self.weight_decay, 0, math.inf, low_included=True)
-        between("label_smoothing", self.label_smoothing, 0, 1, low_included=True)
+        check.between("learning_rate", self.learning_rate, 0, math.inf)
+        check.between("eps", self.eps, 0, math.inf)
+        check.between("weight_decay", self.weight_decay, 0, math.inf, low_included=True)
+        check.between("label_smoothing", self.label_smoothing, 0, 1, low_included=True)
         if self.clip_norm is not None:
-            between("clip_norm", self.clip_norm, 0, math.inf)
+            check.between("clip_norm", self.clip_norm, 0, math.inf)
         if self.average is not None:
-            between("average", self.average, 0, 1)
+            check.between("average", self.average, 0, 1)
 
     def _check_choices(self) -> None:
         check.choice("optimizer", self.optimizer, ("adam", "adamw"))
         check.choice("mode", self.mode, ("min", "max"))
-        check.choice("sampling", self.sampling, ("shuffle", "buckets", "balanced"))
+        check.choice("sampling", self.sampling, get_args(Sampling))
         check.choice("keep_best", self.keep_best, (False, True))
         check.choice("class_weights", self.class_weights, (False, True))
         check.require(
@@ -107,7 +114,7 @@ class Recipe:
             f"`monitor` must be 'train_loss' or begin with 'validation_', got {self.monitor!r}",
         )
         if not isinstance(self.schedule, Schedule):
-            names = ", ".join(cls.__name__ for cls in schedules.KINDS.values())
+            names = ", ".join(cls.__name__ for cls in schedules.SCHEDULES.values())
             raise TypeError(f"`schedule` must be one of {names}, got {type(self.schedule).__name__}")
 
     def size(self, n_train: int) -> int:
@@ -136,8 +143,8 @@ class Recipe:
         if "schedule" in values:
             values["schedule"] = schedules.from_dict(values["schedule"])
         if isinstance(values.get("batch_size"), Mapping):
-            values["batch_size"] = from_fields(BatchRule, values["batch_size"], "batch_size")
-        return from_fields(cls, values, "recipe")
+            values["batch_size"] = check.from_fields(BatchRule, values["batch_size"], "batch_size")
+        return check.from_fields(cls, values, "recipe")
 
     def to_json(self) -> str:
         """The recipe as JSON text."""
@@ -152,7 +159,8 @@ class Recipe:
 def paper_recipe(n_train: int, model: Literal["fcn-ls2t", "resnet"] = "fcn-ls2t") -> Recipe:
     """The paper's recipe for time series classification, with class-balanced weights.
 
-    `"fcn-ls2t"` stands for every network but the residual one.
+    Adam's `eps` and the batch with what is left are those of Keras, which the authors used. `"fcn-ls2t"`
+    stands for every network but the residual one.
     """
     check.positive_int("n_train", n_train)
     check.choice("model", model, ("fcn-ls2t", "resnet"))
@@ -162,10 +170,12 @@ def paper_recipe(n_train: int, model: Literal["fcn-ls2t", "resnet"] = "fcn-ls2t"
         batch_size=BatchRule(fraction=0.1, low=4, high=high).size(n_train),
         optimizer="adam",
         learning_rate=1e-3,
+        eps=1e-7,
         schedule=Plateau(patience=100, factor=0.5, floor=1e-4),
         patience=500,
         keep_best=True,
         class_weights=True,
+        sampling="remainder",
     )
 
 

@@ -8,11 +8,14 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from seq2tens._checks import require
+from seq2tens._checks import between, require
 from seq2tens.data.batches import length_buckets
-from seq2tens.training._fields import between
 from seq2tens.training.recipe import Recipe
 from seq2tens.training.sources import Source
+
+# Kinds with the same number from every class in each batch, and how often the second may repeat a class.
+BALANCED = ("balanced", "oversampled")
+REPEATS = 3
 
 
 class Sampler:
@@ -25,32 +28,38 @@ class Sampler:
         self.n_batches = -(-self.n_rows // self.size)
         if self.kind == "buckets":
             self.lengths = np.asarray(_needed(source, "lengths", self.kind))
-        if self.kind == "balanced":
+        if self.kind in BALANCED:
             self._prepare_classes(_needed(source, "labels", self.kind))
 
     def _prepare_classes(self, labels: Any) -> None:
         self.classes = class_rows(labels)
-        self.smallest = min(len(rows) for rows in self.classes)
+        sizes = [len(rows) for rows in self.classes]
+        self.draws = min(sizes) if self.kind == "balanced" else min(max(sizes), REPEATS * min(sizes))
         each = self.size // len(self.classes)
         require(
             each > 0,
             f"`batch_size` must be at least the number of classes, {len(self.classes)}, "
             f"for balanced batches, got {self.size}",
         )
-        self.n_batches = -(-self.smallest // each)
+        self.n_batches = -(-self.draws // each)
 
     def epoch(self, generator: Generator) -> list[Tensor]:
-        """Row numbers of each batch; sizes differ by at most one (per class, if balanced)."""
+        """Row numbers of each batch; sizes differ by at most one (per class, if balanced), or in the last."""
         if self.kind == "buckets":
             return [torch.from_numpy(rows) for rows in length_buckets(self.lengths, self.size, generator)]
-        if self.kind == "balanced":
+        if self.kind in BALANCED:
             return self._balanced(generator)
-        return list(torch.randperm(self.n_rows, generator=generator).tensor_split(self.n_batches))
+        shuffled = torch.randperm(self.n_rows, generator=generator)
+        return list(
+            shuffled.split(self.size) if self.kind == "remainder" else shuffled.tensor_split(self.n_batches)
+        )
 
     def _balanced(self, generator: Generator) -> list[Tensor]:
         parts = []
         for rows in self.classes:
-            chosen = rows[torch.randperm(len(rows), generator=generator)[: self.smallest]]
+            rounds = range(-(-self.draws // len(rows)))
+            order = torch.cat([torch.randperm(len(rows), generator=generator) for _ in rounds])
+            chosen = rows[order[: self.draws]]
             parts.append(chosen.tensor_split(self.n_batches))
         return [torch.cat(batch) for batch in zip(*parts, strict=True)]
 

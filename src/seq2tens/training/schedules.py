@@ -10,7 +10,6 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler, OneCycleLR, ReduceLROnPlateau
 
 from seq2tens import _checks as check
-from seq2tens.training._fields import between, from_fields
 
 Mode = Literal["min", "max"]
 
@@ -41,8 +40,8 @@ class Plateau:
 
     def __post_init__(self) -> None:
         check.positive_int("patience", self.patience)
-        between("factor", self.factor, 0, 1)
-        between("floor", self.floor, 0, math.inf, low_included=True)
+        check.between("factor", self.factor, 0, 1)
+        check.between("floor", self.floor, 0, math.inf, low_included=True)
 
     def build(self, optimizer: Optimizer, steps: int, mode: Mode) -> ReduceLROnPlateau:
         """torch waits for more than its patience, we for as much as ours; any better value counts."""
@@ -72,9 +71,9 @@ class OneCycle:
     per_step: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        between("warmup", self.warmup, 0, 1)
-        between("start", self.start, 1, math.inf, low_included=True)
-        between("end", self.end, 1, math.inf, low_included=True)
+        check.between("warmup", self.warmup, 0, 1)
+        check.between("start", self.start, 1, math.inf, low_included=True)
+        check.between("end", self.end, 1, math.inf, low_included=True)
 
     def build(self, optimizer: Optimizer, steps: int, mode: Mode) -> OneCycleLR:
         """torch's schedule of that name over all steps."""
@@ -99,8 +98,8 @@ class Cosine:
     per_step: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        between("warmup", self.warmup, 0, 1, low_included=True)
-        between("floor", self.floor, 0, 1, low_included=True)
+        check.between("warmup", self.warmup, 0, 1, low_included=True)
+        check.between("floor", self.floor, 0, 1, low_included=True)
 
     def build(self, optimizer: Optimizer, steps: int, mode: Mode) -> LambdaLR:
         """The factor of each step."""
@@ -127,8 +126,8 @@ class StepDecay:
 
     def __post_init__(self) -> None:
         check.positive_int("every", self.every)
-        between("factor", self.factor, 0, 1)
-        between("floor", self.floor, 0, 1, low_included=True)
+        check.between("factor", self.factor, 0, 1)
+        check.between("floor", self.floor, 0, 1, low_included=True)
 
     def build(self, optimizer: Optimizer, steps: int, mode: Mode) -> LambdaLR:
         """The factor of each epoch."""
@@ -137,7 +136,9 @@ class StepDecay:
 
 Schedule = Constant | Plateau | OneCycle | Cosine | StepDecay
 Scheduler = LRScheduler | ReduceLROnPlateau | None
-KINDS: dict[str, type[Schedule]] = {cls.kind: cls for cls in (Constant, Plateau, OneCycle, Cosine, StepDecay)}
+SCHEDULES: dict[str, type[Schedule]] = {
+    cls.kind: cls for cls in (Constant, Plateau, OneCycle, Cosine, StepDecay)
+}
 
 
 def to_dict(schedule: Schedule) -> dict[str, Any]:
@@ -149,5 +150,5 @@ def from_dict(data: dict[str, Any]) -> Schedule:
     """The schedule that `to_dict` wrote."""
     rest = dict(data)
     kind = rest.pop("kind", None)
-    check.choice("schedule.kind", kind, tuple(KINDS))
-    return from_fields(KINDS[str(kind)], rest, "schedule")
+    check.choice("schedule.kind", kind, tuple(SCHEDULES))
+    return check.from_fields(SCHEDULES[str(kind)], rest, "schedule")

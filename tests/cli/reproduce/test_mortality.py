@@ -28,13 +28,17 @@ def test_what_would_run_is_listed_without_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     listed = done(*VERB, "--best-published", "--models", "fcn,gru-d", "--seeds", 2, "--dry-run")
     assert listed == (
-        "to run    fcn (seed 0, settings published)\n"
-        "to run    gru-d (seed 0, settings default)\n"
-        "to run    fcn (seed 1, settings published)\n"
-        "to run    gru-d (seed 1, settings default)\n"
+        "to run    fcn (seed 0, settings published, paper)\n"
+        "to run    gru-d (seed 0, settings default, paper)\n"
+        "to run    fcn (seed 1, settings published, paper)\n"
+        "to run    gru-d (seed 1, settings default, paper)\n"
         "4 cells, 0 finished, 4 to run\n"
         f"{mortality.EXPERIMENT.cost}\n{mortality.EXPERIMENT.expected}\n"
     )
+    later = done(*VERB, "--best-published", "--models", "fcn", "--seeds", 1, "--split", "later", "--dry-run")
+    assert later.splitlines()[4] == "to run    fcn (seed 0, settings published, paper, split 5)"
+    masked = done(*VERB, "--best-published", "--models", "fcn", "--recipe", "paper-masked", "--dry-run")
+    assert masked.startswith("to run    fcn (seed 0, settings published, paper-masked)")
     searched = done(*VERB, "--models", "fcn", "--dry-run", "--trials", 3, "--seeds", 4).splitlines()
     assert searched[:3] == [f"to run    {cell}" for cell in trials(["fcn"], None, n_trials=3)]
     assert searched[-1] == "Each search is followed by 4 final runs with the settings that it found."
@@ -44,6 +48,8 @@ def test_what_would_run_is_listed_without_files(tmp_path, monkeypatch):
 REFUSALS = {
     "`--models` must be one of 'fcn-ls2t', 'fcn', ": ["--models", "lstm"],
     "`--seeds` must be at least 1, got 0": ["--seeds", 0],
+    "`--recipe` must be one of 'paper', 'paper-masked', got 'fast'": ["--recipe", "fast"],
+    "`--split` must be one of 'paper', 'later', got '3'": ["--split", "3"],
     "`--trials` must be at least 1, got 0": ["--trials", 0],
     "`--epochs` must be at least 1, got 0": ["--epochs", 0],
     "`--workers` must be at least 1, got 0": ["--workers", 0],
@@ -83,7 +89,7 @@ class TestOnFewStays:
         assert shown.stdout == f"1 cells added to {table}\n"
         (row,) = TABLE.read(table)
         assert (row.model, row.settings, row.epochs, row.epoch_limit) == ("fcn", "published", 1, 1)
-        assert "fcn (seed 0, settings published, at most 1 epochs): test accuracy " in shown.stderr
+        assert "fcn (seed 0, settings published, paper, at most 1 epochs): test accuracy " in shown.stderr
         assert run(*command).stdout == f"0 cells added to {table}\n"
         assert sorted(path.name for path in tmp_path.iterdir() if path.name[0] != ".") == ["m.csv"]
 

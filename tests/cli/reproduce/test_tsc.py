@@ -108,7 +108,7 @@ REFUSALS = {
     "got 'PEMS', which is not": ["--datasets", "PEMS"],
     "`--models` must be one of 'ls2t64-3', ": ["--models", "dtw,lstm"],
     "`--seeds` must be at least 1, got 0": ["--seeds", 0],
-    "`--recipe` must be one of 'fast', 'paper', got 'slow'": ["--recipe", "slow"],
+    "`--recipe` must be one of 'fast', 'paper', 'paper-masked', got 'slow'": ["--recipe", "slow"],
     "`--workers` must be at least 1, got 0": ["--workers", 0],
     "`--threads` must be at least 1, got 0": ["--threads", 0],
     "`--progress` must be one of 'auto', 'bar', 'lines', 'silent', got 'loud'": ["--progress", "loud"],

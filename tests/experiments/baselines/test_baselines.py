@@ -8,6 +8,7 @@ from estimator_contract import SAME, ClassifierContract, problem, rich
 from seq2tens.data import Sequences, from_aeon, load_dataset
 from seq2tens.experiments.baselines import (
     ARKernelClassifier,
+    GRSFClassifier,
     LPSClassifier,
     MVARFClassifier,
     SMTSClassifier,
@@ -15,8 +16,9 @@ from seq2tens.experiments.baselines import (
 
 SMALL = {
     ARKernelClassifier: {"orders": (2, 1), "evidences": (10.0,), "bandwidths": (1.0,), "n_folds": 2},
+    GRSFClassifier: {"n_trees": 20, "n_shapelets": 5},
     LPSClassifier: {"n_trees": 10, "shares": (None, 0.5), "depths": (3,)},
-    MVARFClassifier: {"n_trees": 5, "orders": (2,), "n_leaves": (6, 4), "n_trees_series": 50},
+    MVARFClassifier: {"n_trees": 10, "orders": (2,), "n_leaves": (6, 4), "n_trees_series": 50},
     SMTSClassifier: {"n_trees": (4, 2), "n_leaves": (6,), "n_trees_series": 50},
 }
 
@@ -102,6 +104,19 @@ class TestLPS(BaselineContract):
         assert not np.array_equal(other.patterns_[:, :4], fitted.patterns_[:, :4])
 
 
+class TestGRSF(BaselineContract):
+    kind = GRSFClassifier
+    test_gaps_that_were_seen_in_training_are_told_apart = (
+        None  # whether a value is missing: a constant channel
+    )
+
+    def test_real_data(self):
+        """Levels, which it does not see, tell much of vowels: published is 0.800."""
+        train, test = load_dataset("JapaneseVowels")
+        fitted = self.make().fit(train.sequences[::3], train.labels[::3])
+        assert fitted.score(test.sequences[::4], test.labels[::4]) > 0.4
+
+
 class TestMVARF(BaselineContract):
     kind = MVARFClassifier
 
@@ -117,6 +132,8 @@ class TestSMTS(BaselineContract):
         (ARKernelClassifier, {"evidences": (-1.0,)}, "`evidences` must hold at least one value, all above 0"),
         (ARKernelClassifier, {"n_folds": 1}, "`n_folds` must be at least 2, got 1"),
         (ARKernelClassifier, {"sample": 0}, "`sample` must be at least 1, got 0"),
+        (GRSFClassifier, {"n_shapelets": 0}, "`n_shapelets` must be at least 1, got 0"),
+        (GRSFClassifier, {"longest": 1.5}, r"`longest` must lie in \(0, 1\], got 1.5"),
         (LPSClassifier, {"n_trees": 0}, "`n_trees` must be at least 1, got 0"),
         (LPSClassifier, {"shares": (1.5,)}, "`shares` must hold at least one value, each None or in"),
         (LPSClassifier, {"depths": (0,)}, "`depths` must hold at least one value, all above 0"),

@@ -1,39 +1,65 @@
 import numpy as np
+import pytest
 
 from seq2tens.experiments.baselines import MVARFClassifier
-from seq2tens.experiments.baselines.mvarf import Past, RegressionTree
+from seq2tens.experiments.baselines.mvarf import FLOOR, Past, RegressionTree
 
 
 def test_the_past_by_hand():
-    first, second = np.arange(6.0).reshape(3, 2), np.array([[9.0, 8.0]])
+    first, second = np.array([[0.0, 1.0], [2.0, 4.0], [5.0, 5.0]]), np.array([[9.0, 8.0]])
     past = Past.of([first, second], order=2)
-    expected = [[[0, 1], [0, 1]], [[0, 1], [0, 1]], [[2, 3], [0, 1]], [[9, 8], [9, 8]]]
+    expected = [[[0, 1], [0, 1]], [[0, 1], [0, 1]], [[2, 4], [0, 1]], [[9, 8], [9, 8]]]
     np.testing.assert_array_equal(past.values, expected)
-    known, lengths = past.known(1)
-    assert known.tolist() == [False, True, True, True]
-    assert lengths.tolist() == [2, 1]
-    known, lengths = past.known(2)
-    assert known.tolist() == [False, False, True, True]
-    assert lengths.tolist() == [1, 1]
+    np.testing.assert_array_equal(past.changes, [[0, 0], [2, 3], [3, 1], [0, 0]])
+    assert past.lengths.tolist() == [3, 1]
+    np.testing.assert_array_equal(past.predictors(1), [[0, 1], [0, 1], [2, 4], [9, 8]])
+    assert past.rows(np.array([1])).tolist() == [3]
+    assert past.rows(np.array([1, 0])).tolist() == [3, 0, 1, 2]
 
 
-def test_a_tree_learns_what_follows():
-    """Each step is the one before last with the sign changed."""
-    rng = np.random.default_rng(0)
+def turning(n, sign, seed):
+    """Each step is the one before last, with the sign changed or not."""
+    rng = np.random.default_rng(seed)
     series = []
-    for _ in range(20):
+    for _ in range(n):
         values = list(rng.normal(size=2))
         for _ in range(28):
-            values.append(-values[-2])
+            values.append(sign * values[-2])
         series.append(np.array(values)[:, None])
-    past, values = Past.of(series, order=2), np.concatenate(series)
-    trees = [RegressionTree.grow(past, values, 40, seed) for seed in range(20)]
+    return series
+
+
+def test_a_tree_misses_little_of_its_class_and_much_of_another():
+    known = turning(40, -1, seed=0)
+    past = Past.of(known, order=2)
+    trees = [RegressionTree.grow(past, np.arange(40), 40, seed) for seed in range(20)]
     tree = next(tree for tree in trees if tree.n_lags == 2)
-    known, lengths = past.known(2)
-    predicted = tree.tree.predict(past.values[known].reshape(lengths.sum(), -1))
-    missed = np.mean((predicted - values[known, 0]) ** 2)
-    assert missed < 0.2 * values[known].var()
-    np.testing.assert_allclose(tree.bag(past).sum(axis=1), 1, rtol=1e-6)
+    own, other = (tree.errors(Past.of(turning(10, sign, seed=1), order=2)).mean() for sign in (-1, 1))
+    assert own < 0.5 * other
+
+
+def test_errors_are_those_of_the_predictions():
+    series = [*turning(6, -1, seed=0), np.ones((1, 1))]
+    past = Past.of(series, order=2)
+    tree = RegressionTree.grow(past, np.arange(6), 5, seed=0)
+    for i, found in enumerate(tree.errors(past)):
+        alone = Past.of(series[i : i + 1], order=2)
+        missed = tree.tree.predict(alone.predictors(tree.n_lags)) - alone.changes[:, 0]
+        assert found == pytest.approx(np.mean(missed**2))
+
+
+def test_a_series_is_what_all_trees_miss_of_it():
+    X = [values.T for values in (*turning(8, -1, seed=0), *turning(8, 1, seed=1))]
+    fitted = MVARFClassifier(
+        n_trees=3, orders=(2,), n_leaves=(9,), scaling=None, n_trees_series=50, random_state=0
+    ).fit(X, np.repeat([0, 1], 8))
+    assert len(fitted.trees_) == 2 * 3
+    past = Past.of([x.T for x in X], order=2)
+    errors = np.concatenate([tree.errors(past) for tree in fitted.trees_], axis=1)
+    logarithms = np.log(errors + FLOOR)
+    expected = np.hstack([errors, logarithms - logarithms.mean(axis=1, keepdims=True)])
+    np.testing.assert_allclose(fitted._errors(fitted.trees_, past), expected)
+    np.testing.assert_allclose(fitted.predict_proba(X), fitted.forest_.predict_proba(expected))
 
 
 def test_dynamics_with_the_same_values_are_told_apart():

@@ -3,13 +3,14 @@
 import os
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, field, make_dataclass, replace
 
 import numpy as np
 import pytest
 
 from seq2tens._checks import ArgumentError
 from seq2tens.experiments import Row, append, read
+from seq2tens.experiments.core.rows import RowTable
 from seq2tens.experiments.tsc.table import TABLE
 
 ROW = Row(
@@ -20,6 +21,7 @@ ROW = Row(
     recipe="fast",
     accuracy=0.977778,
     epochs=83,
+    lowest_train_loss=4.2e-06,
     parameters=267663,
     fit_seconds=69.93,
     predict_seconds=0.397,
@@ -36,8 +38,8 @@ ROW = Row(
 def test_columns():
     """The report and the tables on file depend on them."""
     assert ",".join(TABLE.columns) == (
-        "key,dataset,model,seed,recipe,accuracy,epochs,parameters,fit_seconds,predict_seconds,peak_mib,threads,"
-        "n_train,n_test,versions,commit,finished"
+        "key,dataset,model,seed,recipe,accuracy,epochs,lowest_train_loss,parameters,fit_seconds,predict_seconds,"
+        "peak_mib,threads,n_train,n_test,versions,commit,finished"
     )
 
 
@@ -57,12 +59,43 @@ def test_a_cell_is_added_once(tmp_path):
     assert read(path) == [ROW]
 
 
+def test_a_table_from_before_a_column_was_added(tmp_path):
+    fields = [("protocol", "str", field(default="")), ("spread", "float | None", field(default=None))]
+    later_row = make_dataclass("LaterRow", fields, bases=(Row,), frozen=True, kw_only=True)
+    path, later = tmp_path / "tsc.csv", RowTable(later_row)
+    before = [ROW, replace(ROW, key="other", versions='a, "b"', epochs=None)]
+    for row in before:
+        append(path, row)
+    old = [later_row(**asdict(row)) for row in before]
+    assert later.read(path) == old
+    new = later_row(**asdict(replace(ROW, key="new")), protocol="published", spread=0.5)
+    assert later.append(path, new)
+    assert later.read(path) == [*old, new]
+    assert path.read_text().splitlines()[0] == ",".join(later.columns)
+    assert path.read_text().splitlines()[1].endswith(f"{ROW.finished},,")
+    with pytest.raises(
+        ArgumentError, match="line 1: must have known columns only, got also protocol, spread"
+    ):
+        read(path)
+
+
 def test_a_table_without_its_last_line_end(tmp_path):
     path = tmp_path / "tsc.csv"
     append(path, ROW)
     path.write_text(path.read_text().rstrip("\n"))
     append(path, replace(ROW, key="other"))
     assert [row.key for row in read(path)] == [ROW.key, "other"]
+
+
+def test_a_table_from_before_a_column_existed(tmp_path):
+    path = tmp_path / "tsc.csv"
+    append(path, replace(ROW, lowest_train_loss=None))
+    header, line = path.read_text().splitlines()
+    path.write_text(header.replace(",lowest_train_loss", "") + "\n" + line.replace("83,,", "83,") + "\n")
+    assert read(path) == [replace(ROW, lowest_train_loss=None)]
+    append(path, replace(ROW, key="other"))
+    assert path.read_text().splitlines()[:2] == [header, line]
+    assert read(path)[1].lowest_train_loss == 4.2e-06
 
 
 def test_a_failed_write_leaves_the_table_as_it_was(tmp_path, monkeypatch):
@@ -103,7 +136,7 @@ def test_several_processes_add_to_one_table(tmp_path):
 
 
 HEADER = ",".join(TABLE.columns)
-LINE = "k,LIBRAS,dtw,0,-,0.5,,,1.0,1.0,100.0,1,180,180,v,c,t"
+LINE = "k,LIBRAS,dtw,0,-,0.5,,,,1.0,1.0,100.0,1,180,180,v,c,t"
 
 
 @pytest.mark.parametrize(
@@ -116,8 +149,8 @@ LINE = "k,LIBRAS,dtw,0,-,0.5,,,1.0,1.0,100.0,1,180,180,v,c,t"
             HEADER.replace("key,dataset", "dataset,key") + "\n",
             "line 1: must have the columns in the order key,",
         ),
-        (f"{HEADER}\n{LINE},x\n", "line 2: must have 17 cells like the header, got 18"),
-        (f"{HEADER}\n{LINE}\n\n", "line 3: must have 17 cells like the header, got 0"),
+        (f"{HEADER}\n{LINE},x\n", "line 2: must have 18 cells like the header, got 19"),
+        (f"{HEADER}\n{LINE}\n\n", "line 3: must have 18 cells like the header, got 0"),
         (f"{HEADER}\n{LINE}\n{LINE}\n", "line 3: the cell k must be there once, got it again"),
         (f"{HEADER}\n{LINE.replace('0.5', 'x')}\n", "line 2: column `accuracy` must be a number, got 'x'"),
         (f"{HEADER}\n{LINE.replace('0.5', '2')}\n", r"line 2: `accuracy` must lie in \[0, 1\], got 2.0"),

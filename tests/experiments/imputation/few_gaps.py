@@ -9,7 +9,7 @@ from seq2tens.data import sprites
 
 
 def write_gaps(folder):
-    """A folder with digits (20 for training, 4 for validation, 20 for test), figures and stays."""
+    """A folder with digits (24 for training, 20 for test), figures and stays."""
     write_digits(folder / "mnist", n_train=24, n_test=20, side=28)
     write_figures(folder / "sprites")
     write_stays(folder / "physionet2012")

@@ -1,6 +1,7 @@
 """The mortality experiment on a few real stays."""
 
 import json
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -9,12 +10,14 @@ import torch
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from experiments.mortality.few_stays import few_stays
+from experiments.mortality.mortality_rows import row as made_up_row
 from seq2tens.data import Labelled, Sequences, physionet2012
 from seq2tens.experiments import run
 from seq2tens.experiments.core.registry import find
 from seq2tens.experiments.mortality import experiment as mortality
-from seq2tens.experiments.mortality.data import AsMeasured, Complete
-from seq2tens.experiments.mortality.models import MODELS, TRAINING, written
+from seq2tens.experiments.mortality.data import AsMeasured, Complete, ZerosInFront
+from seq2tens.experiments.mortality.models import MODELS, LogUniform, written
+from seq2tens.experiments.mortality.recipes import MASKED, PAPER, RECIPES
 from seq2tens.experiments.mortality.table import TABLE, MortalityCell
 from seq2tens.training import Checkpoints, CSVLog, fit
 from seq2tens.training.rng import initial
@@ -23,8 +26,8 @@ SMALL = {"width": 4, "dropout": 0.4, "spatial_dropout": 0.3, "batch_size": 8, "l
 data_only = pytest.mark.data("physionet2012/split.npz")
 
 
-def cell(model="fcn", settings=SMALL, seed=0, purpose="final", epochs=2):
-    return MortalityCell("mortality", model, written(settings), seed, purpose, epochs)
+def cell(model="fcn", settings=SMALL, seed=0, purpose="final", epochs=2, recipe=MASKED, split=0):
+    return MortalityCell("mortality", model, written(settings), seed, purpose, epochs, recipe, split)
 
 
 @pytest.fixture(scope="module")
@@ -36,20 +39,43 @@ def test_keys_never_change():
     """Tables on file depend on them."""
     assert MortalityCell("mortality", "fcn-ls2t", "published", 0).key == "1721b8132b30"
     assert cell().key == "c857ca4a5724"
+    assert len({cell().key, cell(recipe=PAPER).key, cell(split=1).key, cell(split=2).key}) == 4
+
+
+OLD = """\
+key,model,settings,seed,purpose,epoch_limit,validation_accuracy,validation_auprc,validation_auroc,test_accuracy,\
+test_auprc,test_auroc,epochs,best_epoch,stopped,parameters,prepare_seconds,fit_seconds,epoch_seconds,\
+predict_seconds,peak_mib,threads,n_train,n_validation,n_test,versions,commit,finished
+1721b8132b30,fcn-ls2t,published,0,final,200,0.814815,0.585175,0.887198,0.828333,0.558718,0.873846,177,127,\
+patience,1420610,7.859,9858.831,36.155,6.852,3155.7,1,7671,1917,2400,torch 2,ce409f8,2026-11-16T10:21:02+00:00
+"""
+
+
+def test_rows_from_before_the_published_recipe_keep_their_meaning(tmp_path):
+    """A file without the later columns is read, and gets them with the next row."""
+    table, wanted = tmp_path / "m.csv", MortalityCell("mortality", "fcn-ls2t", "published", 0, recipe=PAPER)
+    table.write_text(OLD)
+    (first,) = TABLE.read(table)
+    assert (first.recipe, first.split, first.test_auprc) == (MASKED, 0, 0.558718)
+    assert first.threshold is first.test_accuracy_at_threshold is None
+    assert wanted.key not in TABLE.finished(table)
+    assert TABLE.append(table, made_up_row(wanted))
+    assert TABLE.read(table) == [first, made_up_row(wanted)]
 
 
 def test_columns():
     """The report and the tables on file depend on them."""
     assert ",".join(TABLE.columns) == (
-        "key,model,settings,seed,purpose,epoch_limit,validation_accuracy,validation_auprc,validation_auroc,"
-        "test_accuracy,test_auprc,test_auroc,epochs,best_epoch,stopped,parameters,prepare_seconds,fit_seconds,"
+        "key,model,settings,seed,purpose,epoch_limit,recipe,split,validation_accuracy,validation_auprc,"
+        "validation_auroc,test_accuracy,test_auprc,test_auroc,threshold,test_accuracy_at_threshold,epochs,"
+        "best_epoch,stopped,parameters,prepare_seconds,fit_seconds,"
         "epoch_seconds,predict_seconds,peak_mib,threads,n_train,n_validation,n_test,versions,commit,finished"
     )
     assert find("mortality").table is TABLE
 
 
 def test_published_settings_are_the_papers():
-    assert MODELS["fcn-ls2t"].resolve("published") == {
+    papers = {
         "fcn_width": 64,
         "width": 256,
         "order": 3,
@@ -60,21 +86,29 @@ def test_published_settings_are_the_papers():
         "batch_size": 32,
         "learning_rate": 1e-4,
     }
-    assert MODELS["fcn"].resolve("published")["batch_size"] == 4
+    assert MODELS["fcn-ls2t"].resolve(MASKED, "published") == papers
+    published = MODELS["fcn-ls2t"].resolve(PAPER, "published")
+    power = published.pop("normalize")
+    assert published == papers
+    assert power == pytest.approx(1 / (1 + math.exp(-power)), abs=1e-8)  # their fixed point
+    assert MODELS["fcn"].resolve(PAPER, "published") == MODELS["fcn"].resolve(MASKED, "published")
+    assert MODELS["fcn"].resolve(PAPER, "published")["batch_size"] == 4
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_settings_without_a_search_lie_in_the_space_that_is_searched(name):
-    model = MODELS[name]
-    assert model.settings.keys() == model.space.keys()
-    for key, value in model.settings.items():
-        assert value in model.space[key], key
+    for setup in MODELS[name].setups.values():
+        for key, value in setup.settings.items():
+            domain = setup.space[key]
+            inside = domain.low <= value <= domain.high if isinstance(domain, LogUniform) else value in domain
+            assert inside, key
 
 
 def test_cells_are_named_for_people():
-    assert str(MortalityCell("mortality", "fcn", "published", 3)) == "fcn (seed 3, settings published)"
+    named = MortalityCell("mortality", "fcn", "published", 3, recipe=PAPER, split=2)
+    assert str(named) == "fcn (seed 3, settings published, paper, split 2)"
     text = str(cell(settings=SMALL, purpose="trial"))
-    assert text == f"fcn (seed 0, trial {written(SMALL)}, at most 2 epochs)"
+    assert text == f"fcn (seed 0, trial {written(SMALL)}, paper-masked, at most 2 epochs)"
 
 
 @pytest.mark.parametrize(
@@ -89,6 +123,8 @@ def test_cells_are_named_for_people():
         ({"settings": "{width"}, r"`settings` must be JSON, got .\{width."),
         ({"purpose": "fun"}, "`purpose` must be one of 'final', 'trial', got 'fun'"),
         ({"epoch_limit": 0}, "`epoch_limit` must be at least 1, got 0"),
+        ({"recipe": "fast"}, "`recipe` must be one of 'paper', 'paper-masked', got 'fast'"),
+        ({"split": 6}, "`split` must be one of 0, 1, 2, 3, 4, 5, got 6"),
     ],
 )
 def test_what_is_no_cell(change, sentence):
@@ -99,34 +135,44 @@ def test_what_is_no_cell(change, sentence):
 class TestOnFewStays:
     pytestmark = data_only
 
-    def test_a_row_is_what_training_and_testing_by_hand_give(self, data, tmp_path):
-        row = mortality.measure(cell(), 1, data=str(data))
-        stays = physionet2012.load(data)
-        inputs = Complete(stays)
+    @pytest.mark.parametrize("recipe", [MASKED, PAPER])
+    def test_a_row_is_what_training_and_testing_by_hand_give(self, recipe, data, tmp_path):
+        row = mortality.measure(cell(recipe=recipe), 1, data=str(data))
+        stays, setup = physionet2012.load(data), MODELS["fcn"].setups[recipe]
+        inputs = setup.inputs(stays)
+        assert inputs.sizes == {"in_features": 119}
         with initial(0):
-            network = MODELS["fcn"].make(
-                in_features=119, **{k: v for k, v in SMALL.items() if k not in TRAINING}
-            )
+            network = setup.network(inputs, SMALL)
         result = fit(
             network,
             inputs.loss,
             inputs.source(stays.train),
-            recipe=mortality.recipe(SMALL, 2),
+            recipe=setup.training(SMALL, 2),
             seed=0,
             validation=inputs.source(stays.validation),
             metrics=mortality.METRICS,
             progress="silent",
             callbacks=[CSVLog(tmp_path / "log.csv")],
         )
-        chances = []
-        for i in range(len(stays.test)):  # one by one: the order and the padding of batches do not matter
-            values, lengths, *_ = inputs.source(stays.test).batch(torch.tensor([i]))
-            with torch.no_grad():
-                chances.append(float(network(values, lengths).double().softmax(1)[0, 1]))
-        labels = stays.test.labels
+
+        def chances_of(part):
+            chances = []
+            for i in range(len(part)):  # one by one: the order and the padding of batches do not matter
+                values, lengths, *_ = inputs.source(part).batch(torch.tensor([i]))
+                with torch.no_grad():
+                    logits = network(values, lengths).double()[0]
+                chances.append(float((logits[-1] - (logits[0] if len(logits) == 2 else 0)).sigmoid()))
+            return np.array(chances)
+
+        chances, labels = chances_of(stays.test), stays.test.labels
         assert row.test_auprc == pytest.approx(average_precision_score(labels, chances), abs=1e-6)
         assert row.test_auroc == pytest.approx(roc_auc_score(labels, chances), abs=1e-6)
-        assert row.test_accuracy == pytest.approx(np.mean((np.array(chances) > 0.5) == labels), abs=1e-6)
+        assert row.test_accuracy == pytest.approx(np.mean((chances > 0.5) == labels), abs=1e-6)
+        at_threshold = np.mean((chances >= row.threshold) == labels)
+        assert row.test_accuracy_at_threshold == pytest.approx(at_threshold, abs=1e-6)
+        others = chances_of(stays.validation)
+        best = max(np.mean((others >= t) == stays.validation.labels) for t in [*others, 1.1])
+        assert np.mean((others >= row.threshold) == stays.validation.labels) == best
         assert row.validation_auprc == round(result.best["validation_auprc"], 6)
         assert row.validation_auprc == round(max(r["validation_auprc"] for r in result.history), 6)
         assert (row.epochs, row.epoch_limit, row.stopped) == (2, 2, "epochs")
@@ -145,7 +191,54 @@ class TestOnFewStays:
         for name in ("validation_accuracy", "validation_auprc", "validation_auroc"):
             assert getattr(without, name) == getattr(whole, name)
 
-    @pytest.mark.parametrize("kind", [Complete, AsMeasured])
+    def test_published_inputs_are_those_of_the_authors(self, data):
+        """Entry by entry as the authors' code has it: padding in front, no mask, all standardised alike."""
+        stays = physionet2012.load(data)
+        inputs, channels = ZerosInFront(stays), []
+        mean = np.nanmean(stays.train.sequences.values, axis=0, dtype=np.float64)
+        for part in (stays.train, stays.validation):
+            sequences, found = part.sequences, []
+            for i, values in enumerate(sequences):
+                times = sequences.times[sequences.offsets[i] : sequences.offsets[i + 1]]
+                filled, last = np.array(values, dtype=np.float64), np.empty(values.shape)
+                for step, channel in np.ndindex(values.shape):
+                    seen, first = not np.isnan(values[step, channel]), step == 0
+                    last[step, channel] = times[step] if seen or first else last[step - 1, channel]
+                    if not seen:
+                        filled[step, channel] = mean[channel] if first else filled[step - 1, channel]
+                static = np.tile(sequences.static[i], (len(values), 1))
+                found.append(
+                    np.concatenate([last, ~np.isnan(values), static, times[:, None], filled], axis=1)
+                )
+            channels.append(found)
+        steps = np.concatenate(channels[0])
+        center, spread = np.nanmean(steps, axis=0), np.nanstd(steps, axis=0)
+        batch = inputs.source(stays.validation).batch(torch.arange(3))
+        longest = max(part.sequences.lengths.max() for part in (stays.train, stays.validation, stays.test))
+        assert batch.lengths is None
+        assert batch.values.shape == (3, longest, 119)
+        for row, steps in zip(batch.values.numpy(), channels[1], strict=False):
+            wanted = np.nan_to_num((steps - center) / np.where(spread > 1e-9, spread, 1))
+            np.testing.assert_allclose(row[-len(steps) :], wanted, atol=1e-4)
+            assert not row[: -len(steps)].any()
+
+    def test_later_splits(self, data, tmp_path):
+        """A cell with a number is trained on that split of the file."""
+        with pytest.raises(
+            ValueError, match=r"`split` 2 must be in .*raindrop_splits.npz, which does not exist"
+        ):
+            physionet2012.load(data, split=2)
+        home = few_stays(tmp_path) / "physionet2012"
+        with np.load(home / "split.npz") as file:
+            parts = dict(file)
+        turned = {"train2": parts["test"], "val2": parts["train"], "test2": parts["val"][3:]}
+        np.savez(home / "raindrop_splits.npz", **turned)
+        stays = physionet2012.load(tmp_path, split=2)
+        assert list(stays.test.ids) == list(parts["val"][3:])
+        row = mortality.measure(cell(split=2, epochs=1), 1, data=str(tmp_path))
+        assert (row.split, row.n_train, row.n_test) == (2, 24, 21)
+
+    @pytest.mark.parametrize("kind", [Complete, ZerosInFront, AsMeasured])
     def test_nothing_of_other_stays_reaches_training(self, kind, data):
         """Other test stays leave the weights as they are; other validation stays what is trained on."""
         stays = physionet2012.load(data)
@@ -154,8 +247,10 @@ class TestOnFewStays:
             Sequences(1e3 * values.values, values.offsets, values.times, values.static), labels=None
         )
         altered = replace(stays, test=loud)
-        name, settings = ("fcn", SMALL) if kind is Complete else ("gru-simple", {**SMALL, "width": 4})
-        wanted = cell(name, {key: settings[key] for key in MODELS[name].space})
+        name, settings = ("gru-simple" if kind is AsMeasured else "fcn"), SMALL
+        recipe = PAPER if kind is ZerosInFront else MASKED
+        space = MODELS[name].setups[recipe].space
+        wanted = cell(name, {key: settings[key] for key in space}, recipe=recipe)
         weights = []
         for found in (stays, altered):
             inputs = kind(found)
@@ -185,16 +280,15 @@ class TestOnFewStays:
                 if row["epoch"] == 3:
                     raise Enough
 
+        setup = MODELS["fcn"].setups[MASKED]
         with initial(0):
-            network = MODELS["fcn"].make(
-                in_features=119, **{k: v for k, v in SMALL.items() if k not in TRAINING}
-            )
+            network = setup.network(inputs, SMALL)
         with pytest.raises(Enough):
             fit(
                 network,
                 inputs.loss,
                 train,
-                recipe=mortality.recipe(SMALL, 4),
+                recipe=setup.training(SMALL, 4),
                 seed=0,
                 validation=validation,
                 metrics=mortality.METRICS,
@@ -213,23 +307,23 @@ class TestOnFewStays:
         assert not folder.exists()
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("name", [name for name, model in MODELS.items() if not model.complete])
-    def test_every_baseline_is_trained(self, name, data):
+    @pytest.mark.parametrize("recipe", RECIPES)
+    @pytest.mark.parametrize("name", [name for name, model in MODELS.items() if model.named == "default"])
+    def test_every_baseline_is_trained(self, name, recipe, data):
         """One epoch by the settings that are run without a search."""
-        wanted = MortalityCell("mortality", name, "default", 0, "final", 1)
+        wanted = MortalityCell("mortality", name, "default", 0, "final", 1, recipe)
         row = mortality.measure(wanted, 1, data=str(data))
         assert row.epochs == row.best_epoch == 1
         assert 0 < row.test_auprc <= 1
         stays = physionet2012.load(data)
-        inputs = AsMeasured(stays)
-        sizes = {k: v for k, v in MODELS[name].settings.items() if k not in TRAINING}
-        network = MODELS[name].make(**inputs.sizes, **sizes)
+        setup = MODELS[name].setups[recipe]
+        network = setup.network(setup.inputs(stays), setup.settings)
         assert row.parameters == sum(p.numel() for p in network.parameters())
 
     def test_what_is_learned_besides_counts_in_training_only(self, data):
         stays = physionet2012.load(data)
         inputs = AsMeasured(stays)
-        network = MODELS["ip-nets"].make(**inputs.sizes, width=4)
+        network = MODELS["ip-nets"].setups[MASKED].make(**inputs.sizes, width=4)
         batch = inputs.source(stays.train).batch(torch.arange(4))
         with torch.no_grad():
             plain = inputs.loss(network.eval(), batch).mean

@@ -10,15 +10,17 @@ from experiments.tsc.results_table import row as tsc_row
 from experiments.tsc.results_table import write
 from seq2tens.experiments import report
 from seq2tens.experiments.mortality.models import MODELS
-from seq2tens.experiments.mortality.published import SCORES
+from seq2tens.experiments.mortality.published import RUNS, SCORES
 from seq2tens.experiments.mortality.report import section
 from seq2tens.experiments.mortality.table import TABLE, MortalityCell
 from seq2tens.experiments.mortality.tuning import trials
+from seq2tens.experiments.report.statistics import permutation_test
 from seq2tens.experiments.report.tables import Table
 
 
-def final(model="fcn-ls2t", settings="published", seed=0, epochs=200, **others):
-    return row(MortalityCell("mortality", model, settings, seed, "final", epochs), **others)
+def final(model="fcn-ls2t", settings="published", seed=0, epochs=200, recipe="paper", split=0, **others):
+    cell = MortalityCell("mortality", model, settings, seed, "final", epochs, recipe, split)
+    return row(cell, **others)
 
 
 def told(rows, details=True):
@@ -61,7 +63,7 @@ def test_ours_stand_beside_the_published_ones():
     assert r"(0.539 $\pm$ 0.005)" in named["scores"].latex()
     numbers = next(csv.DictReader(io.StringIO(named["scores"].csv())))
     assert numbers["AUPRC, published"] == "0.539"
-    assert line(named["runs"], "FCN-LS2T", "published", "2")["test AUPRC"].text == "0.540"
+    assert line(named["runs"], "FCN-LS2T", "published", "paper", "0", "2")["test AUPRC"].text == "0.540"
 
 
 def test_what_has_not_been_run_is_shown_as_such():
@@ -71,7 +73,7 @@ def test_what_has_not_been_run_is_shown_as_such():
     assert missing["AUROC"].text == "not run"
     assert missing["AUROC"].published_label == "0.863 ± 0.003"
     assert missing["runs"].text == "0"
-    assert "FCN-LS2T and FCN have not both been run with the published settings yet." in texts
+    assert "FCN-LS2T and FCN have not both been run with the published settings by `paper` yet." in texts
     assert line(named["scores"], "FCN-LS2T", "published")["AUPRC"].text == "0.530"  # one run has no spread
 
 
@@ -80,6 +82,64 @@ def test_the_claim_compares_the_published_settings():
     (claim,) = [text for text in texts if text.startswith("FCN-LS2T less FCN")]
     assert "(1 and 1 runs)" in claim
     assert "AUPRC +0.020 (in the paper +0.011)" in claim
+
+
+def test_runs_by_other_recipes_and_on_other_splits_are_kept_apart():
+    rows = [final(test_auprc=0.54), final(recipe="paper-masked", test_auprc=0.56)]
+    rows += [final(split=split, test_auprc=0.1) for split in (1, 2)]
+    named, _ = told(rows)
+    assert line(named["scores"], "FCN-LS2T", "published", "paper")["AUPRC"].text == "0.540"
+    masked = line(named["scores"], "FCN-LS2T", "published", "paper-masked")
+    assert masked["AUPRC"].text == "0.560"
+    assert masked["accuracy, threshold chosen"].text == "0.860"
+    assert len([row for row in named["scores"].rows if row[0].text == "FCN-LS2T"]) == 2
+
+
+@pytest.mark.data("../published")
+def test_the_authors_runs_are_those_on_file(on_file):
+    for stored in on_file("mortality_runs.csv"):
+        (name,) = [name for name, model in MODELS.items() if model.label == stored["model"]]
+        theirs = RUNS[name]
+        assert theirs.accuracies == tuple(map(float, stored["accuracy"].split(";")))
+        for measure in ("auprc", "auroc"):
+            bounds = float(stored[f"{measure}_low"]), float(stored[f"{measure}_high"])
+            assert getattr(theirs, measure) == bounds
+        for column in ("epochs", "best_epochs"):
+            wanted = tuple(map(int, stored[column].split("-"))) if stored[column] else None
+            assert getattr(theirs, column) == wanted
+
+
+def test_our_runs_stand_beside_the_authors():
+    rows = [
+        final(seed=seed, test_accuracy=0.841 + seed / 1000, test_auprc=0.56, test_auroc=0.8605)
+        for seed in range(3)
+    ]
+    rows += [final(epochs=3), final(split=1), final("gru-d", "default")]
+    named, _ = told(rows)
+    assert len(named["single-runs"].rows) == 1
+    ours = line(named["single-runs"], "FCN-LS2T", "paper")
+    assert ours["runs"].text == "3"
+    assert ours["accuracy"].text == "0.842 ± 0.001 *"
+    assert ours["p"].value == pytest.approx(
+        permutation_test([0.841, 0.842, 0.843], RUNS["fcn-ls2t"].accuracies)
+    )
+    assert (ours["AUPRC"].text, ours["AUPRC, their range"].text) == ("0.560 ± 0.000", "0.533 to 0.545")
+    assert ours["AUROC"].text.endswith("*")
+    assert (ours["epochs"].text, ours["best epochs"].text) == (
+        "71 to 71 / 170 to 214",
+        "21 to 21 / 119 to 163",
+    )
+    assert "single-runs" not in told([final("gru-d", "default")])[0]
+
+
+def test_later_splits_are_a_table_of_their_own():
+    rows = [final(split=split, test_auroc=0.85 + split / 100) for split in (1, 2, 3)]
+    named, _ = told([*rows, final(), final(split=4, epochs=2)])
+    ours = line(named["later"], "FCN-LS2T")
+    assert (ours["splits"].text, ours["AUROC"].text) == ("3", "0.870 ± 0.010")
+    assert line(named["later"], "MTM")["AUPRC"].text == "0.586 ± 0.041"
+    assert line(named["later"], "Raindrop")["AUROC"].text == "0.828"
+    assert "later" not in told([final()])[0]
 
 
 def test_a_run_that_was_cut_short_is_not_taken_for_a_full_one():
@@ -99,19 +159,19 @@ def test_settings_that_were_searched():
     rows = [row(cell, validation_auprc=0.4 + i / 100) for i, cell in enumerate(cells)]
     rows.append(final("fcn", cells[2].settings))
     named, texts = told(rows)
-    assert f"FCN: 3 trials (in the paper 20); the best is `{cells[2].settings}`." in texts
-    table = named["trials-fcn-200"]
+    assert f"FCN, paper: 3 trials (in the paper 20); the best is `{cells[2].settings}`." in texts
+    table = named["trials-fcn-paper-200"]
     assert [cells[0].text for cells in table.rows] == [cell.settings for cell in reversed(cells)]
     assert line(named["scores"], "FCN", "found by search")["runs"].text == "1"
     brief, _ = told(rows, details=False)
-    assert "trials-fcn-200" not in brief
+    assert "trials-fcn-paper-200" not in brief
     assert "runs" not in brief
 
 
 def test_trials_alone_make_a_report():
     (cell,) = trials(["seft"], None, n_trials=1)
     named, _ = told([row(cell)])
-    assert {row[4].text for row in named["scores"].rows} == {"not run"}
+    assert {row[5].text for row in named["scores"].rows} == {"not run"}
 
 
 def test_both_experiments_make_one_report(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 from experiments.mortality.few_stays import few_stays
 from experiments.mortality.mortality_rows import row
 from seq2tens.experiments import run
-from seq2tens.experiments.mortality.models import MODELS
+from seq2tens.experiments.mortality.models import MODELS, LogUniform
 from seq2tens.experiments.mortality.table import TABLE
 from seq2tens.experiments.mortality.tuning import choose, composite, record, search, trials
 
@@ -22,8 +22,11 @@ def test_trials_are_drawn_from_the_space_and_the_same_everywhere(tmp_path):
     assert len(cells) == 40
     assert {cell.purpose for cell in cells} == {"trial"}
     for cell in cells:
-        for name, value in MODELS[cell.model].resolve(cell.settings).items():
-            assert value in MODELS[cell.model].space[name]
+        space = MODELS[cell.model].setups[cell.recipe].space
+        for name, value in MODELS[cell.model].resolve(cell.recipe, cell.settings).items():
+            domain = space[name]
+            inside = domain.low <= value <= domain.high if isinstance(domain, LogUniform) else value in domain
+            assert inside, name
     assert len({cell.settings for cell in cells if cell.model == "fcn"}) > 15
     assert cells[::2] == trials(["fcn"], None)  # whatever else is searched
 
@@ -41,7 +44,7 @@ def test_a_journal_is_gone_on_with(tmp_path):
 def study(journal):
     backend = optuna.storages.journal.JournalFileBackend(str(journal))
     return optuna.load_study(
-        study_name="mortality fcn", storage=optuna.storages.JournalStorage(backend), sampler=None
+        study_name="mortality fcn, paper", storage=optuna.storages.JournalStorage(backend), sampler=None
     )
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from aeon.benchmarking.stats import _get_qalpha
+from scipy import stats
 from scipy.stats import friedmanchisquare, rankdata
 
 from experiments.tsc.results_table import PAPER
@@ -10,6 +11,7 @@ from seq2tens.experiments.report.statistics import (
     Scores,
     critical_difference,
     mean_ranks,
+    permutation_test,
     ranking,
     ranks,
     signed_rank,
@@ -29,6 +31,20 @@ def scores(*rows):
 def test_average_ranks_of_the_paper():
     found = {model: f"{rank:.3f}" for model, rank in mean_ranks(PAPER, ties="dense").items()}
     assert found == {model: f"{rank:.3f}" for model, rank in published.MEAN_RANKS.items()}
+
+
+def test_permutations_of_few_numbers():
+    assert permutation_test([1, 2, 3, 4, 5], [6, 7, 8, 9, 10]) == pytest.approx(2 / 252)
+    assert permutation_test([1, 2], [1, 2]) == 1
+    assert permutation_test([0.3], [0.1, 0.2]) == pytest.approx(2 / 3)
+    rng = np.random.default_rng(0)
+    ours, theirs = rng.normal(size=5), rng.normal(size=4)
+    whole = stats.permutation_test(
+        (ours, theirs), lambda a, b: abs(a.mean() - b.mean()), alternative="greater", vectorized=False
+    )
+    assert permutation_test(ours, theirs) == pytest.approx(whole.pvalue)
+    with pytest.raises(ValueError, match="`left` and `right` must hold at least one number each"):
+        permutation_test([], [1.0])
 
 
 @pytest.mark.parametrize("ties", ["average", "dense"])

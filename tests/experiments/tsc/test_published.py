@@ -1,9 +1,13 @@
 """The numbers of the paper are those on file, and agree with each other."""
 
+import statistics
+from collections import defaultdict
+
 import pytest
 
 from seq2tens.experiments.tsc import published
 from seq2tens.experiments.tsc.models import MODELS
+from seq2tens.experiments.tsc.published_runs import RUNS
 
 
 @pytest.mark.data("../published")
@@ -37,6 +41,24 @@ def test_probabilities(on_file):
         )
         for row in rows
     } == published.SIGNED_RANK
+
+
+@pytest.mark.data("../published")
+def test_single_runs(on_file):
+    found = defaultdict(list)
+    for row in on_file("tsc_runs.csv"):
+        run = (float(row["accuracy"]), int(row["epochs"]), float(row["lowest_training_loss"]))
+        model = row["model"].replace("_3", "-3").replace("_", "-")
+        found[row["dataset"], model].append(run)
+    assert {place: [tuple(run) for run in runs] for place, runs in RUNS.items()} == found
+
+
+def test_the_published_means_are_those_of_the_single_runs():
+    assert set(RUNS) == {(name, model) for name in published.DATASETS for model in published.TRAINED}
+    for (name, model), runs in RUNS.items():
+        assert len(runs) == 5
+        mean = statistics.fmean(run.accuracy for run in runs)
+        assert published.ACCURACY[name][model].mean == pytest.approx(mean, abs=0.00056)
 
 
 def test_the_gaps_are_those_of_the_paper():

@@ -81,6 +81,35 @@ def test_other_test_sets_are_pointed_out(half_done):
     assert any("tested on 361, in the paper 896 and 3582" in note for note in table.notes)
 
 
+def test_data_that_are_not_surely_the_papers_are_marked():
+    table = told([row("CMUsubject16", "dtw"), row("AUSLAN", "dtw"), row("ECG", "dtw")])[0]["accuracy-others"]
+    assert line(table, "CMUsubject16 †")["1-NN DTW"].text == "0.900"
+    assert line(table, "AUSLAN †")
+    assert line(table, "ECG")
+    assert any(note.startswith("† CMUsubject16: a reconstruction") for note in table.notes)
+
+
+def test_our_runs_stand_beside_the_authors_own():
+    accuracies = (0.91, 0.89, 0.9, 0.88, 0.87)
+    found = [
+        row("ECG", "fcn64-ls2t64-3", seed=seed, recipe="paper", accuracy=accuracy, epochs=1000 + seed)
+        for seed, accuracy in enumerate(accuracies)
+    ]
+    masked = row("ECG", "fcn64-ls2t64-3", recipe="paper-masked", accuracy=0.8, lowest_train_loss=None)
+    table = told([*found, masked, row("ECG", "fcn128", recipe="fast")])[0]["single-runs"]
+    same, other = (line(table, "ECG", "FCN64-LS2T64³", recipe) for recipe in ("paper", "paper-masked"))
+    assert len(table.rows) == 2
+    assert (same["runs"].text, same["accuracy"].text) == ("5", "0.890 ± 0.016")
+    assert same["accuracy"].published == pytest.approx(0.892)
+    assert (same["their range"].text, same["inside"].text) == ("0.8700 to 0.9100", "yes")
+    assert same["p"].value > 0.9
+    assert (same["epochs"].value, same["epochs"].published) == (1002, pytest.approx(1584.8))
+    assert (same["lowest loss"].text, same["theirs"].text) == ("4.2e-06", "2.1e-08")
+    assert (other["inside"].text, other["p"].value) == ("no", pytest.approx(1 / 6))
+    assert other["lowest loss"].text == "–"
+    assert "single-runs" not in told([row("ECG", "fcn128", recipe="fast")])[0]
+
+
 def test_the_claim_is_tested_on_common_data_sets_only():
     found = [
         row("ECG", "fcn64-ls2t64-3", accuracy=0.9),

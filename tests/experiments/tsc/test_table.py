@@ -45,7 +45,7 @@ def test_cells_are_named_for_people():
         ({"seed": True}, TypeError, "`seed` must be an integer, got bool"),
         ({"seed": -1}, ValueError, "`seed` must be at least 0, got -1"),
         ({"dataset": 3}, TypeError, "`dataset` must be a string, got int"),
-        ({"recipe": "slow"}, ValueError, "`recipe` must be one of 'fast', 'paper', '-', got 'slow'"),
+        ({"recipe": "slow"}, ValueError, "`recipe` must be one of 'fast', 'paper', 'paper-masked', '-', got"),
     ],
 )
 def test_what_is_no_cell(change, kind, sentence):
@@ -82,7 +82,7 @@ def test_the_whole_grid():
     ("options", "sentence"),
     [
         ({"models": ["lstm"]}, "`models` must be one of 'ls2t64-3', .* got 'lstm'"),
-        ({"recipe": "-"}, "`recipe` must be one of 'fast', 'paper', got '-'"),
+        ({"recipe": "-"}, "`recipe` must be one of 'fast', 'paper', 'paper-masked', got '-'"),
         ({"seeds": 0}, "`seeds` must be at least 1, got 0"),
     ],
 )

@@ -21,7 +21,9 @@ SETTINGS = {
     "gp-vae (b-ls2t)": {"encoder": "bls2t", "bands": "sigmoid"},
     "bernoulli": {"encoder": "bls2t", "likelihood": "bernoulli"},
     "images": {"image_shape": (1, 3, 1), "variance": "learn", "prior": Prior("rbf", n_scales=2)},
+    "gp-vae (b-ls2t, published)": {"encoder": "bls2t-published", "steps": TIME},
     "hi-vae": VAE,
+    "hi-vae (published)": VAE | {"encoder": "dense", "covariance": "deviations"},
     "vae": VAE | {"masked": False},
 }
 every_setting = pytest.mark.parametrize("name", SETTINGS)
@@ -192,6 +194,27 @@ def test_images_are_seen_frame_by_frame():
     assert (first.out_channels, second.out_channels) == (256, 2)
 
 
+def test_published_vaes_see_one_step_at_a_time():
+    model, (values, observed) = build("hi-vae (published)"), data()
+    posterior = model.encode(values, observed)
+    filled = torch.where(observed, values, 0.0)
+    assert [layer.in_features for layer in model.encoder.dense if hasattr(layer, "in_features")] == [3, 4, 5]
+    output = model.encoder.dense(filled)
+    assert_close(posterior.mean, output[..., :LATENT], **EXACT)
+    deviation = torch.nn.functional.softplus(output[..., LATENT:])
+    assert_close(posterior.variance(), deviation.square(), **EXACT)
+    drawn = posterior.sample(noise())
+    assert_close(drawn, posterior.mean + deviation * noise(), **EXACT)
+
+
+def test_the_published_encoder_has_four_times_the_width_as_features():
+    model = GPVAE(35, 35, encoder="bls2t-published", steps=48, encoder_sizes=(128, 128), window=24)
+    sizes = [(layer.in_features, layer.out_features) for layer in model.encoder.dense[::2]]
+    assert sizes == [(4 * 128, 128), (128, 3 * 35)]
+    assert model.encoder.block.ls2t.past.width == 64
+    assert model.encoder.block.ls2t.past.bias is not None
+
+
 @every_setting
 def test_parameters_are_saved_and_copied(name):
     model, (values, observed) = build(name), data(name)
@@ -225,14 +248,19 @@ def test_training_raises_the_bound(name):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"encoder": "gru"}, r"`kind` must be one of 'conv', 'bls2t', got 'gru'"),
+        ({"encoder": "gru"}, r"`kind` must be one of 'conv', 'bls2t', 'bls2t-published', 'dense', got 'gru'"),
+        ({"encoder": "bls2t-published"}, r"`steps` must be given for .* got None for 'bls2t-published'"),
+        ({"encoder": "bls2t", "steps": 4}, r"`steps` must be given for .* and no other, got 4 for 'bls2t'"),
         ({"beta": -1.0}, r"`beta` must be a finite number of at least 0, got -1.0"),
         ({"encoder_sizes": ()}, r"`sizes` must begin with the width of the convolution"),
         ({"image_shape": (2, 2, 1)}, r"`image_shape` must be .* with 3 values, .* got \(2, 2, 1\)"),
         ({"likelihood": "poisson"}, r"`likelihood` must be one of .* got 'poisson'"),
         ({"variance": 0.0}, r"`variance` must be a number greater than 0 or 'learn', got 0.0"),
         ({"bands": "exp"}, r"`bands` must be one of 'softplus', 'sigmoid', got 'exp'"),
-        ({"covariance": "full"}, r"`covariance` must be one of 'banded', 'diagonal', got 'full'"),
+        (
+            {"covariance": "full"},
+            r"`covariance` must be one of 'banded', 'diagonal', 'deviations', got 'full'",
+        ),
     ],
 )
 def test_mistakes_in_options_are_named(options, message):

@@ -10,6 +10,7 @@ from models.irregular.stays import CHANNELS, EXACT, STATIC, batch, build, stays
 from seq2tens.data import Sequences
 from seq2tens.models.irregular.phased_lstm import LEAK, TimeGate
 from seq2tens.models.irregular.readings import read
+from seq2tens.models.irregular.recurrent import DropoutGRU
 
 
 def complete(times=None):
@@ -35,8 +36,62 @@ def test_gru_simple_reads_values_masks_and_gaps():
     network, given = build("gru-simple", n_static=0), complete()
     gaps = given.times.diff(dim=1, prepend=given.times[:, :1])[..., None].expand_as(given.values) / 48
     rows = torch.cat([with_mask(given), gaps], dim=-1)
-    _, state = network.recurrent(rows, network.initial.bias.tanh().expand(1, 2, -1).contiguous())
-    assert_close(network.summarize(network.read(given)), state[0], **EXACT)
+    states = network.recurrent(rows, network.initial.bias.tanh().expand(2, -1))
+    assert_close(network.summarize(network.read(given)), states[:, -1], **EXACT)
+
+
+def test_gru_simple_of_the_published_table_reads_zeros_and_raw_hours():
+    options = {"fill": "zero", "horizon": 1.0}
+    network, given = build("gru-simple", n_static=0, **options), batch(stays(n_static=0))
+    readings = network.read(given)
+    assert (readings.values[~readings.observed] == 0).all()
+    rows = torch.cat([readings.values, readings.observed.double(), readings.gaps()], dim=-1)
+    for i, length in enumerate(given.lengths):
+        initial = network.initial.bias.tanh()[None]
+        state = network.recurrent(rows[i : i + 1, :length], initial)[0, -1]
+        assert_close(network.summarize(readings)[i], state, **EXACT)
+
+
+def test_recurrent_dropout_is_the_same_at_all_steps():
+    """Units that the gates of a sequence do not see are carried on all the same."""
+    torch.manual_seed(0)
+    layer, rows, initial = DropoutGRU(3, 5).double(), torch.randn(2, 7, 3).double(), torch.rand(2, 5).double()
+    seen = torch.ones(2, 5).double()
+    assert_close(layer.masked(rows, initial, seen), layer(rows, initial), **EXACT)
+    seen[:, 1] = 0
+    without = layer.masked(rows, initial, seen)
+    with torch.no_grad():
+        layer.weight_hh_l0[:, 1] = 0
+    assert_close(without, layer(rows, initial), **EXACT)
+    assert without[:, 0, 1].abs().min() > 0
+
+
+@pytest.mark.parametrize("rate", ["input_dropout", "recurrent_dropout"])
+@pytest.mark.parametrize("name", ["gru-simple", "gru-d", "ip-nets"])
+def test_dropout_of_recurrent_networks_is_for_training(name, rate):
+    network, given = build(name, dropout=0.0, **{rate: 0.5}), batch(stays())
+    plain = build(name, dropout=0.0)(given)
+    assert_close(network(given), plain, **EXACT)
+    network.train()
+    assert (network(given) - network(given)).abs().max() > 1e-4
+    network(given).sum().backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in network.parameters())
+
+
+def test_phased_lstm_of_the_published_table_reads_zeros_and_raw_hours():
+    network = build("phased-lstm", n_static=0, fill="zero", since_observed=True)
+    given = batch(stays(n_static=0))
+    readings = network.read(given)
+    rows = torch.cat([readings.values, readings.observed.double(), readings.gaps()], dim=-1)
+    output = memory = torch.zeros(4, 4).double()
+    output = network.initial.bias.tanh().expand(4, -1)
+    states = []
+    for step in range(rows.shape[1]):
+        openness = network.gate(readings.times[:, step])
+        new = network.cell(rows[:, step], (output, memory))
+        output, memory = (old + openness * (n - old) for old, n in zip((output, memory), new, strict=True))
+        states.append(output)
+    assert_close(network.summarize(readings), readings.last(torch.stack(states, 1)), **EXACT)
 
 
 def test_gru_d_without_decay_is_a_gru():

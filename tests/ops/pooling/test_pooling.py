@@ -23,21 +23,33 @@ def paths(rows=5, time=11, width=32, seed=0):
 
 
 @pytest.mark.parametrize("width", [1, 8, 32, 33])
-def test_share_and_peak_of_each_sequence(width):
+def test_pools_of_each_sequence(width):
     path, lengths, threshold = paths(width=width)
-    share, peak = pooling.pool_path(path, lengths, threshold)
+    pools = pooling.pool_path(path, lengths, threshold)
     for i, n in enumerate(lengths):
-        inside = path[i, :n]
-        ramp = ((inside - threshold) * STEEP + 0.5).clamp(0, 1).mean(dim=0)
-        assert_close(share[i], ramp)
-        assert_close(peak[i], inside.amax(dim=0))
+        ramp = ((path[i, :n] - threshold) * STEEP + 0.5).clamp(0, 1)
+        runs = [torch.stack([ramp[j : k + 1].prod(0) for j in range(k + 1)]).sum(0) for k in range(n)]
+        assert_close(pools.share[i], ramp.mean(dim=0))
+        assert_close(pools.stretch[i], torch.stack(runs).amax(0) / n)
+        assert_close(pools.changes[i], ramp.diff(dim=0).abs().sum(0) / n)
 
 
-def test_far_from_the_threshold_a_share_is_a_count():
+def longest_run(above):
+    longest = run = 0
+    for step in above:
+        run = run + 1 if step else 0
+        longest = max(longest, run)
+    return longest
+
+
+def test_far_from_the_threshold_pools_are_counts():
     path, lengths, _ = paths()
-    share, _ = pooling.pool_path(path * 1e6, lengths, torch.zeros(32))
+    pools = pooling.pool_path(path * 1e6, lengths, torch.zeros(32))
     for i, n in enumerate(lengths):
-        assert_close(share[i], (path[i, :n] > 0).float().mean(dim=0))
+        above = path[i, :n] > 0
+        assert_close(pools.share[i], above.float().mean(dim=0))
+        assert_close(pools.stretch[i], torch.tensor([longest_run(column) for column in above.T]) / n)
+        assert_close(pools.changes[i], (above[1:] != above[:-1]).sum(0) / n)
 
 
 @pytest.mark.parametrize(("width", "groups"), [(32, 4), (32, 1), (16, 8), (8, 4)])
@@ -114,7 +126,7 @@ def test_nan_reaches_its_functional_and_rivals(width):
 
 def test_long_sums_are_exact():
     path = torch.full((1, 2**24 + 64, 1), 0.25)
-    share, _ = cpu.pool_path(path, torch.tensor([path.shape[1]]), torch.tensor([0.25 - 1 / 32]), STEEP)
+    share, *_ = cpu.pool_path(path, torch.tensor([path.shape[1]]), torch.tensor([0.25 - 1 / 32]), STEEP)
     assert share.item() == 0.75
 
 
@@ -136,9 +148,9 @@ def test_arrays_in_any_order():
 
 def test_half_precision_is_pooled_in_single():
     path, lengths, threshold = problem(3, 20, 8, torch.float16)
-    share, peak = pooling.pool_path(path, lengths, threshold)
-    assert share.dtype == torch.float32
-    assert_close(peak, reference.pool_path(path.float(), lengths, threshold, STEEP)[1])
+    pools = pooling.pool_path(path, lengths, threshold)
+    assert pools.share.dtype == torch.float32
+    assert_close(pools.stretch, reference.pool_path(path.float(), lengths, threshold, STEEP)[1])
 
 
 class TestWhoRuns:
@@ -156,24 +168,27 @@ class TestWhoRuns:
             assert torch.autograd.gradcheck(lambda p, f=pool, g=given: f(p, self.lengths, g), (path,))
 
     def test_transforms(self):
-        _, peak = pooling.pool_path(self.path, self.lengths, self.threshold)
+        stretch = pooling.pool_path(self.path, self.lengths, self.threshold).stretch
         run = torch.func.vmap(
             lambda path: pooling.pool_path(path[None], self.lengths[:1], self.threshold)[1][0]
         )
-        assert_close(run(self.path[:1]), peak[:1])
+        assert_close(run(self.path[:1]), stretch[:1])
         with forward_ad.dual_level():
             dual = forward_ad.make_dual(self.path, torch.ones_like(self.path))
-            pooled = pooling.pool_path(dual, self.lengths, self.threshold)[1]
-            assert_close(forward_ad.unpack_dual(pooled).tangent, torch.ones_like(peak))
+            share = pooling.pool_path(dual, self.lengths, self.threshold).share
+            step = 1e-6
+            moved = pooling.pool_path(self.path + step, self.lengths, self.threshold).share
+            before = pooling.pool_path(self.path, self.lengths, self.threshold).share
+            assert_close(forward_ad.unpack_dual(share).tangent, (moved - before) / step, atol=1e-6, rtol=1e-6)
 
     @pytest.mark.slow
     def test_without_a_library(self):
         code = (
             "import torch; from seq2tens.ops import native, pooling;"
             "path = torch.ones(1, 3, 2);"
-            "share, peak = pooling.pool_path(path, torch.tensor([3]), path[0, 0]);"
+            "share, stretch, changes = pooling.pool_path(path, torch.tensor([3]), path[0, 0]);"
             "assert native.unavailable(), 'the library was found';"
-            "assert peak.eq(1).all() and share.eq(0.5).all()"
+            "assert share.eq(0.5).all() and stretch.eq(0.875 / 3).all() and changes.eq(0).all()"
         )
         environment = {**os.environ, "SEQ2TENS_LIBRARY": "/nowhere/libseq2tens.so"}
         subprocess.run([sys.executable, "-c", code], env=environment, check=True)

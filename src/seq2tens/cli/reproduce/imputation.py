@@ -18,7 +18,8 @@ if TYPE_CHECKING:  # importing them takes seconds
 
 NAMES = OPTIONS | {"datasets": "--dataset", "dataset": "--dataset", "epochs": "--epochs", "limit": "--limit"}
 Datasets = Annotated[
-    list[str] | None, option("A,B,…", "hmnist, sprites or physionet; repeatable. [default: all]", "--dataset")
+    list[str] | None,
+    option("A,B,…", "hmnist, sprites, sprites-conv256 or physionet; repeatable. [default: all]", "--dataset"),
 ]
 Seeds = Annotated[int, option("N", "Runs of each model that is trained: seeds 0 to N - 1.")]
 Epochs = Annotated[
@@ -60,20 +61,22 @@ def imputation(
     """Run the paper's imputation experiment.
 
     Three data sets with missing entries: hmnist, turning digits that are made from MNIST; sprites, figures of
-    a game; physionet, stays in intensive care. A model is trained on what was observed, with the published
-    settings, and fills what is missing in the test part. On the entries that are known after all it is
-    scored by NLL and MSE, and by the AUROC of a logistic regression on the imputed sequences where there are
-    labels.
+    a game (sprites-conv256: with the wider convolution of the paper's appendix); physionet, stays in
+    intensive care. A model is trained on what was observed, with the published settings, and fills what is
+    missing in the test part. On the entries that are known after all it is scored by NLL and MSE, and by the
+    AUROC of a logistic regression on the imputed sequences where there are labels.
 
     Every data set, model and seed is a cell of a table. A row is added to it as soon as a cell is finished,
     and cells that are in it are not run again: the same command goes on after Ctrl-C, a crash or a reboot, a
     network from where its training was. Beside the table each cell leaves its learning curve and its
     calibration (curves/imputation) and a picture of imputed frames (figures/imputation).
 
-    Models, of which the first two are not trained:
+    The models of the paper's table are run if none is named; BRITS, on physionet, needs PyPOTS. The last five
+    are variants of ours. Neither mean nor forward nor data-mean is trained:
 
     \b
-      mean, forward, vae, hi-vae, gp-vae, gp-vae-bls2t
+      mean, forward, vae, hi-vae, gp-vae, gp-vae-bls2t, brits,
+      data-mean, vae-conv, hi-vae-conv, gp-vae-bls2t-no-relu, gp-vae-bls2t-wide
 
     Examples:
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # importing it takes seconds
     from seq2tens.experiments import Summary
     from seq2tens.experiments.mortality import MortalityCell
 
-NAMES = OPTIONS | {"trials": "--trials", "epochs": "--epochs", "journal": "--journal"}
+NAMES = OPTIONS | {name: f"--{name}" for name in ("trials", "epochs", "journal", "recipe", "split")}
 Seeds = Annotated[int, option("N", "Final runs of each model: seeds 0 to N - 1.")]
 BestPublished = Annotated[
     bool,
@@ -27,6 +27,13 @@ BestPublished = Annotated[
         "--best-published",
         "No search: take the settings that the paper found, for the baselines those of the library.",
     ),
+]
+Recipe = Annotated[
+    str,
+    option("paper|paper-masked", "As published, or with masks and the inputs and training that are ours."),
+]
+Split = Annotated[
+    str, option("paper|later", "The paper's split, or each of the five that later work reports on.")
 ]
 Trials = Annotated[int, option("N", "Settings tried for each model.")]
 Epochs = Annotated[int, option("N", "At most so many. Fewer than 200 make other cells, told as cut short.")]
@@ -48,22 +55,33 @@ class Plan:
     best_published: BestPublished = False
     trials: Trials = 20
     epochs: Epochs = 200
+    recipe: Recipe = "paper"
+    split: Split = "paper"
+
+    @property
+    def search(self) -> dict[str, Any]:
+        """The options of a search, which is one on the paper's split."""
+        return {"n_trials": self.trials, "epochs": self.epochs, "recipe": self.recipe}
 
     def chosen_models(self) -> list[str]:
         """The models, and all numbers checked, before anything is read."""
         from seq2tens import _checks as check
-        from seq2tens.experiments.mortality import choose_models
+        from seq2tens.experiments.mortality import RECIPES, choose_models
 
         with refusing(**NAMES):
+            check.choice("recipe", self.recipe, RECIPES)
+            check.choice("split", self.split, ("paper", "later"))
             for name in ("seeds", "trials", "epochs"):
                 check.positive_int(name, getattr(self, name))
             return choose_models(_runs.names(self.models))
 
     def finals(self, settings: dict[str, str]) -> list[MortalityCell]:
         """The final runs with the settings of each model."""
+        from seq2tens.data import physionet2012
         from seq2tens.experiments.mortality import finals
 
-        return finals(settings, seeds=self.seeds, epochs=self.epochs)
+        splits = physionet2012.LATER_SPLITS if self.split == "later" else (0,)
+        return finals(settings, seeds=self.seeds, epochs=self.epochs, recipe=self.recipe, splits=splits)
 
 
 @dataclass(frozen=True)
@@ -86,8 +104,10 @@ def mortality(plan: Plan, machines: Machines, files: Files, options: RunOptions)
 
     For each model settings are drawn at random and trained once each; those with the largest sum of z-scores
     of validation accuracy, AUPRC and AUROC are trained again from every seed, and only these final runs are
-    tested. With --best-published there is no search. Training is the paper's: as many deaths as survivals in
-    each batch, at most 200 epochs, an end after 50 without a better validation AUPRC, whose weights are kept.
+    tested. With --best-published there is no search. Training is the published one: as many deaths as
+    survivals in each batch, an end where validation AUPRC gets no better, whose weights are kept; FCN-LS2T
+    and FCN see zeros in front of every stay. With --recipe paper-masked these are masked, and inputs and
+    training are ours.
 
     Every training is a cell of a table. A row is added to it as soon as a cell is finished, and cells that
     are in it are not run again: the same command goes on after Ctrl-C, a crash or a reboot, a network from
@@ -104,6 +124,7 @@ def mortality(plan: Plan, machines: Machines, files: Files, options: RunOptions)
     \b
       seq2tens reproduce mortality --best-published --models fcn-ls2t,fcn --seeds 1 --data archive
       seq2tens reproduce mortality --best-published --models gru-d --epochs 5
+      seq2tens reproduce mortality --best-published --models fcn-ls2t --seeds 1 --split later
       seq2tens reproduce mortality --models fcn --workers 4 --dry-run
       seq2tens reproduce mortality --ray 10.0.0.5:6379 --threads 4
     """
@@ -128,7 +149,7 @@ def _list(plan: Plan, models: list[str], files: Files) -> None:
         return
     with refusing(OSError, ImportError, **NAMES):
         journal = files.search if files.search.exists() else None
-        cells = trials(models, journal, n_trials=plan.trials, epochs=plan.epochs)
+        cells = trials(models, journal, **plan.search)
     _runs.list_cells(cells, files.out, EXPERIMENT)
     typer.echo(f"Each search is followed by {plan.seeds} final runs with the settings that it found.")
 
@@ -139,7 +160,7 @@ def _run(plan: Plan, models: list[str], files: Files, run: Callable[..., Summary
 
     if plan.best_published:
         return run(plan.finals(named_settings(models)), files.out)
-    best = search(models, files.out, files.search, run, n_trials=plan.trials, epochs=plan.epochs)
+    best = search(models, files.out, files.search, run, **plan.search)
     for name in models:
         _note_choice(name, best.settings.get(name))
     return best.summary + run(plan.finals(best.settings), files.out)

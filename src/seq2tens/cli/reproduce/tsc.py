@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from seq2tens.cli._catalogue import PAPER_NAMES
 from seq2tens.cli._options import option
+from seq2tens.cli._shared.catalogue import PAPER_NAMES
 from seq2tens.cli._shell import note, refusing
 from seq2tens.cli.reproduce import _runs
 from seq2tens.cli.reproduce._runs import OPTIONS, Machines, Out, RunOptions
@@ -19,11 +19,16 @@ Datasets = Annotated[
     list[str] | None,
     option("A,B,…", "Which data sets; repeatable. [default: those of the paper that are found]"),
 ]
-Models = Annotated[
-    list[str] | None, option("A,B,…", "Which models, see above; repeatable. [default: all that can be run]")
-]
+Models = Annotated[list[str] | None, option("A,B,…", "Which models, see above; repeatable. [default: all]")]
 Seeds = Annotated[int, option("N", "Runs of each model that has randomness: seeds 0 to N - 1.")]
-Recipe = Annotated[str, option("paper|fast", "How networks are trained: as in the paper, or short.")]
+Recipe = Annotated[
+    str,
+    option(
+        "fast|paper|paper-masked",
+        "How networks are trained: short (fast), or as in the paper, with its zeros in front that networks "
+        "see (paper) or with masks (paper-masked).",
+    ),
+]
 Data = Annotated[
     Path | None, option("DIR", "Folder with the data sets as tsc/NAME.npz. [default: SEQ2TENS_DATA]")
 ]
@@ -45,9 +50,9 @@ class Grid:
         with refusing(**OPTIONS):
             datasets = tsc.choose_datasets(_runs.names(self.datasets), data)
             models = tsc.choose_models(_paper_names(_runs.names(self.models)))
-            for reason in (*datasets.left_out, *models.left_out):
+            for reason in datasets.left_out:
                 note(reason)
-            return tsc.grid("tsc", datasets.names, models.names, seeds=self.seeds, recipe=self.recipe)
+            return tsc.grid("tsc", datasets.names, models, seeds=self.seeds, recipe=self.recipe)
 
 
 def _paper_names(models: list[str] | None) -> list[str] | None:
@@ -73,7 +78,7 @@ def tsc(
     Data sets of the paper: Shapes, DigitShapes, LIBRAS, PenDigits, ECG, JapaneseVowels, KickvsPunch,
     CMUsubject16, WalkvsRun, Wafer, CharacterTrajectories, AUSLAN, UWave, NetFlow, PEMS, ArabicDigits.
 
-    Models, of which grsf cannot be run; the recipe is for ls2t64-3, resnet and all with fcn in their names:
+    Models; the recipe is for ls2t64-3, resnet and all with fcn in their names:
 
     \b
       ls2t64-3, fcn64-ls2t64-3, fcn128-ls2t64-3, fcn128, resnet, random-ls2t,

@@ -31,9 +31,9 @@ def read_mat(path: str | Path) -> Split:
 def _struct(path: Path) -> np.ndarray:
     """The one struct of the file that has the fields."""
     contents = _contents(path)
-    fitting = [array for array in contents.values() if set(FIELDS) <= set(array.dtype.names or ())]
-    if len(fitting) == 1 and fitting[0].size == 1:
-        return fitting[0].reshape(())
+    candidates = [array for array in contents.values() if set(FIELDS) <= set(array.dtype.names or ())]
+    if len(candidates) == 1 and candidates[0].size == 1:
+        return candidates[0].reshape(())
     contained = [f"{name} {array.dtype.names or array.dtype}" for name, array in contents.items()]
     raise malformed(
         path, f"must hold one struct with the fields {', '.join(FIELDS)}; found {'; '.join(contained)}"

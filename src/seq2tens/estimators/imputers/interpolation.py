@@ -10,6 +10,7 @@ from jaxtyping import Bool, Int
 
 from seq2tens._checks import choice
 from seq2tens.data import Sequences
+from seq2tens.data.elapsed import times_of
 from seq2tens.data.filling import Steps, last_before, values_at
 from seq2tens.estimators.imputers.formats import Values
 from seq2tens.estimators.imputers.point import PointImputer
@@ -109,7 +110,7 @@ def first_after(seen: Bool[np.ndarray, "steps channels"], offsets: Int[np.ndarra
 
 def _elapsed_share(X: Sequences, before: Steps, after: Steps) -> Values:
     """Which part of the time of each gap has passed; a half where all of it is one moment."""
-    times = np.arange(len(X.values), dtype=np.float64) if X.times is None else X.times
+    times = times_of(X)
     start, whole = times[before.clip(min=0)], times[after.clip(min=0)] - times[before.clip(min=0)]
     return np.where(whole > 0, (times[:, None] - start) / np.where(whole > 0, whole, 1.0), 0.5)
 

@@ -247,4 +247,4 @@ def _cut_offsets(offsets: Int[np.ndarray, " bounds"], longest: int) -> Int[np.nd
 
 def _sequences_and_steps(X: Sequences) -> tuple[Int[np.ndarray, " steps"], Int[np.ndarray, " steps"]]:
     """Sequence and step of each packed step."""
-    return np.repeat(np.arange(len(X)), X.lengths), np.arange(len(X.values)) - X.starts
+    return np.repeat(np.arange(len(X)), X.lengths), X.positions

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, Literal
 
 from seq2tens import _checks as check
 from seq2tens.estimators.imputers.autoencoder import LatentImputer
 from seq2tens.estimators.saving import plain
 from seq2tens.models.gpvae import Prior
-from seq2tens.models.gpvae.encoders import Kind
 from seq2tens.models.gpvae.priors import Kernel
 
 
@@ -38,14 +37,14 @@ class GPVAEImputer(LatentImputer):
         (True, (3, 8, 2, 12))
     """
 
-    encoder: Kind = "conv"
+    encoder: Literal["conv", "bls2t"] = "conv"
     order: int = 2
     kernel: Kernel = "cauchy"
     length_scale: float = 2.0
     scale: float = 1.0
 
     def _settings(self) -> dict[str, Any]:
-        check.choice("encoder", self.encoder, get_args(Kind))
+        check.choice("encoder", self.encoder, ("conv", "bls2t"))
         prior = Prior(self.kernel, length_scale=self.length_scale, scale=self.scale)
         return {"encoder": self.encoder, "order": plain.python(self.order), "prior": prior}
 

@@ -22,7 +22,27 @@ GROUP = 8  # convolutions that compete with each other
 MOST_CHANNELS = 16  # that a block looks at
 TAPS = 7
 # Blocks in turn: whether of increments, and whether the taps of a convolution sum to 0 in each channel.
-KINDS = ((False, False), (False, True), (True, True), (True, False))
+VARIANTS = ((False, False), (False, True), (True, True), (True, False))
+
+
+class Design(NamedTuple):
+    """How paths become features: names of pools, and how steep comparisons with a threshold are."""
+
+    convolutions: tuple[str, ...]
+    levels: tuple[str, ...]  # of those above the first
+    steepness: float
+
+    def n_features(self, order: int) -> int:
+        """Columns of a block."""
+        return KERNELS * (len(self.convolutions) + len(self.levels) * (order - 1))
+
+
+# By number; saved models know theirs, those from before there were numbers have the first.
+DESIGNS = {
+    1: Design(("share", "peak", "wins", "losses"), ("share", "peak"), 8.0),
+    2: Design(("share", "stretch", "changes", "wins", "losses"), ("share",), 1024.0),
+}
+NEWEST = max(DESIGNS)
 
 Values = Float[Tensor, "rows time channels"]
 Lengths = Int[Tensor, " rows"]
@@ -47,12 +67,13 @@ class Block:
     step: Float[Tensor, " kernels"]
     picks: Int[Tensor, "order kernels"]
     memory: Float[Tensor, " kernels"]
+    design: Design = DESIGNS[NEWEST]
 
     @classmethod
     def draw(cls, seed: int, number: int, n_channels: int, length: float, order: int) -> Block:
         """Block `number` for sequences of about so many channels and steps."""
         rng = np.random.default_rng([seed, number])
-        difference, centred = KINDS[number % len(KINDS)]
+        difference, centred = VARIANTS[number % len(VARIANTS)]
         n_taps = max(1, min(TAPS, int(length)))
         widest = max(1.0, (length - 1) / max(1, n_taps - 1))
         channels = rng.permutation(n_channels)[:MOST_CHANNELS]
@@ -74,7 +95,7 @@ class Block:
     @property
     def n_features(self) -> int:
         """Columns of the result."""
-        return KERNELS * (4 + 2 * (len(self.picks) - 1))
+        return self.design.n_features(len(self.picks))
 
     def calibrate(self, x: Values, lengths: Lengths) -> Calibration:
         """Scales and thresholds, from a sample of the training data."""
@@ -92,14 +113,23 @@ class Block:
     ) -> Float[Tensor, "rows features"]:
         """The columns of this block."""
         responses = self.convolve(x, lengths, calibration.scale)
-        share, peak = pool_path(responses, lengths, calibration.threshold)
+        pools = self._pool(responses, lengths, calibration.threshold)
         wins, losses = pool_contest(responses, lengths, KERNELS // GROUP)
-        columns = [share, peak, wins.clamp_(min=0).sqrt_(), losses.sqrt_()]
+        pools |= {"wins": wins.clamp_(min=0).sqrt_(), "losses": losses.sqrt_()}
+        columns = [pools[name] for name in self.design.convolutions]
         if len(self.picks) > 1:
             levels = self.levels(responses, calibration.level_scale)
-            pools = pool_path(levels, lengths, torch.zeros(levels.shape[2]))
-            columns += [pool[:, KERNELS:] for pool in pools]
+            pools = self._pool(levels, lengths, torch.zeros(levels.shape[2]))
+            columns += [pools[name][:, KERNELS:] for name in self.design.levels]
         return torch.cat(columns, dim=1)
+
+    def _pool(self, path: Values, lengths: Lengths, threshold: Tensor) -> dict[str, Tensor]:
+        """What becomes of each path by itself."""
+        pools = dict(pool_path(path, lengths, threshold, self.design.steepness)._asdict())
+        if "peak" in self.design.convolutions:
+            inside = (torch.arange(path.shape[1]) < lengths[:, None])[..., None]
+            pools["peak"] = torch.where(inside, path, -torch.inf).amax(1)
+        return pools
 
     def convolve(self, x: Values, lengths: Lengths, scale: Tensor) -> Float[Tensor, "rows time kernels"]:
         """Dilated convolutions, centred at each step, of sequences that are 0 outside; 0 at padding."""

@@ -11,10 +11,8 @@ from torch import Tensor
 
 from seq2tens import _checks as check
 from seq2tens.data import Preparation, Sequences
-from seq2tens.estimators.random.blocks import KERNELS, Block, Calibration
+from seq2tens.estimators.random.blocks import KERNELS, Block, Calibration, Design
 from seq2tens.estimators.random.features import RandomLS2TFeatures
-
-POOLS = ("share", "peak", "wins", "losses")
 
 
 @dataclass(frozen=True)
@@ -37,8 +35,9 @@ class Filter:
 class Explanation:
     """One feature: how a path, of the convolution or of level m on m of them in this order, is pooled.
 
-    `pool` is "share" (of steps above a threshold), "peak" (the maximum), "wins" or "losses" (against other
-    convolutions). `coefficients` has a number for each class, or one in regression, for a feature of variance
+    `pool` is "share" (of steps above a threshold), "stretch" (the longest above it), "changes" (how often it
+    is crossed), "wins" or "losses" (against other convolutions); models of version 0.1 also have "peak" (the
+    maximum). `coefficients` has a number for each class, or one in regression, for a feature of variance
     1. `memory` is after how many steps a level has forgotten all but 1/e of what it saw, None at level 1.
     `steps[i]` are the steps of sequence i that add most to the largest value of the path.
     """
@@ -77,7 +76,7 @@ def explain_features(
         number, inside = divmod(column, features.blocks_[0].n_features)
         block = features.blocks_[number]
         part, kernel = divmod(inside, KERNELS)
-        pool, level = _pool_and_level(part, features.order)
+        pool, level = _pool_and_level(part, features.order, block.design)
         chain = [kernel] if level == 1 else block.picks[:level, kernel].tolist()
         memory = None if level == 1 else float(block.memory[kernel])
         steps = None
@@ -90,12 +89,12 @@ def explain_features(
     return rows
 
 
-def _pool_and_level(part: int, order: int) -> tuple[str, int]:
-    """Of the columns of a block: four pools of level 1, then two pools of all higher levels."""
-    if part < len(POOLS):
-        return POOLS[part], 1
-    pool, above = divmod(part - len(POOLS), order - 1)
-    return POOLS[pool], 2 + above
+def _pool_and_level(part: int, order: int, design: Design) -> tuple[str, int]:
+    """Of the columns of a block: the pools of level 1, then those of all higher levels."""
+    if part < len(design.convolutions):
+        return design.convolutions[part], 1
+    pool, above = divmod(part - len(design.convolutions), order - 1)
+    return design.levels[pool], 2 + above
 
 
 def decisive_steps(responses: Float[Tensor, "time level"], memory: float | None) -> list[int]:

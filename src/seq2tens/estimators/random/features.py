@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -18,7 +18,7 @@ from seq2tens import _checks as check
 from seq2tens._storage import Tensors
 from seq2tens.data import Preparation, Scaler, Sequences, collate, length_blocks
 from seq2tens.estimators.features import TableTransformer
-from seq2tens.estimators.random.blocks import Block, Calibration
+from seq2tens.estimators.random.blocks import DESIGNS, NEWEST, Block, Calibration
 from seq2tens.estimators.random.ridge import torch_threads
 from seq2tens.estimators.seeds import RandomState, seed_of
 
@@ -34,11 +34,12 @@ class RandomLS2TFeatures(TableTransformer):
 
     Nothing is trained. A block has 32 dilated convolutions of the values or of their increments, and as many
     functionals of each level from 2 to `order` with forgetting: level 2 is high where one convolution was
-    high and another one soon after. Each path gives the share of steps above a threshold and its maximum;
-    convolutions also compete in groups of 8 and give how high they are when they win and how often they lose.
+    high and another one soon after. Each path gives the share of steps above a threshold; convolutions also
+    give the longest stretch above it and how often they cross it, and compete in groups of 8: how high they
+    are when they win, and how often they lose.
 
     Args:
-        n_blocks: each gives 128 features and 64 more per level above the first.
+        n_blocks: each gives 160 features and 32 more per level above the first.
         order: highest level.
         scaling: standardise each channel with the statistics of the training data (`"channel"`) or of each
             sequence by itself (`"sequence"`), or not at all (None).
@@ -50,7 +51,7 @@ class RandomLS2TFeatures(TableTransformer):
         >>> from seq2tens.estimators import RandomLS2TFeatures
         >>> X = np.random.default_rng(0).normal(size=(10, 2, 30))
         >>> RandomLS2TFeatures(n_blocks=3, random_state=0).fit_transform(X).shape
-        (10, 768)
+        (10, 672)
     """
 
     n_blocks: int = 40
@@ -72,7 +73,7 @@ class RandomLS2TFeatures(TableTransformer):
         check.positive_int("order", self.order)
         self.preparation_ = Preparation(self.scaling).fit(X)
         self.seed_ = seed_of(self.random_state)
-        self.length_ = float(np.median(X.lengths))
+        self.length_, self.design_ = float(np.median(X.lengths)), NEWEST
         self.blocks_ = self._draw()
         rows = np.unique(np.linspace(0, len(X) - 1, CALIBRATION).astype(int))
         sample = self.preparation_.transform(X[rows])
@@ -85,7 +86,8 @@ class RandomLS2TFeatures(TableTransformer):
 
     def _draw(self) -> list[Block]:
         sizes = (self.preparation_.n_outputs, self.length_, self.order)
-        return [Block.draw(self.seed_, number, *sizes) for number in range(self.n_blocks)]
+        blocks = (Block.draw(self.seed_, number, *sizes) for number in range(self.n_blocks))
+        return [replace(block, design=DESIGNS[self.design_]) for block in blocks]
 
     @torch.no_grad()
     def _transform(self, X: Sequences) -> Float[np.ndarray, "rows features"]:
@@ -121,12 +123,13 @@ class RandomLS2TFeatures(TableTransformer):
             "increments": self.increments_.state(),
             "seed": self.seed_,
             "length": self.length_,
+            "design": self.design_,
         }
 
     def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
         super()._restore(tensors, facts)
         self.increments_ = Scaler.from_state(facts["increments"])
-        self.seed_, self.length_ = facts["seed"], facts["length"]
+        self.seed_, self.length_, self.design_ = facts["seed"], facts["length"], facts.get("design", 1)
         sizes, drawn = (self.n_blocks, self.order), tuple(tensors["level_scale"].shape[:2])
         check.require(
             drawn == sizes, f"`n_blocks` and `order` must be those of the tensors, {drawn}, got {sizes}"

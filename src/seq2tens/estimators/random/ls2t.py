@@ -12,6 +12,7 @@ from aeon.utils.validation import check_n_jobs
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
+from seq2tens._moved import warn_moved
 from seq2tens._storage import Tensors
 from seq2tens.data import Sequences
 from seq2tens.estimators.base import SequenceClassifier
@@ -150,6 +151,14 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
         rows = self.ridge_.sample
         self.inverse_temperature_ = best_inverse_temperature(self.ridge_.held_out, labels[rows], total[rows])
 
+    def __getattr__(self, name: str) -> Any:
+        # For one release. No property: scikit-learn looks at all of these in every `dir`, and would warn.
+        if name != "sharpness_":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        value = self.inverse_temperature_
+        warn_moved("sharpness_", "inverse_temperature_")
+        return value
+
     def _predict_proba(self, X: Sequences) -> Float[np.ndarray, "rows classes"]:
         return torch.softmax(self._decide(X).double() * self.inverse_temperature_, dim=1).numpy()
 
@@ -207,10 +216,18 @@ class RandomLS2TRegressor(RandomLS2T, SequenceRegressor):
 
 
 def best_inverse_temperature(scores: Float[Tensor, "rows classes"], labels: Tensor, weights: Tensor) -> float:
-    """The factor of the scores whose softmax gives the labels the highest likelihood."""
+    """The factor of the scores whose softmax gives the labels the highest likelihood.
+
+    Every class counts as if it had been seen once more in every place (Laplace's rule of succession): some
+    rows without an error do not mean that there is none.
+    """
+    rows, classes = scores.shape
+    smoothing = classes / (rows + classes)
     losses = [
         float(
-            torch.nn.functional.cross_entropy(scores.double() * factor, labels, reduction="none")
+            torch.nn.functional.cross_entropy(
+                scores.double() * factor, labels, reduction="none", label_smoothing=smoothing
+            )
             @ weights.double()
         )
         for factor in INVERSE_TEMPERATURES

@@ -32,7 +32,7 @@ KEYS = {"format", "class", "params", "facts", "notes", "digest", "versions"}
 LARGEST_DOCUMENT = 2**28
 
 
-class Found(NamedTuple):
+class SavedModel(NamedTuple):
     """What a folder holds."""
 
     folder: Path
@@ -56,14 +56,14 @@ def write(folder: Path, document: dict[str, Any], tensors: Tensors) -> None:
     write_atomically(folder / DOCUMENT, text)
 
 
-def read(target: Path) -> Found:
+def read(target: Path) -> SavedModel:
     """A model and its digests checked; where another took its place meanwhile, that one."""
     while True:
         folder = _whole(target)
         before = _identity(folder)
         try:
             document = _read_document(folder)
-            return Found(folder, document, _read_tensors(folder, document))
+            return SavedModel(folder, document, _read_tensors(folder, document))
         except (ArgumentError, FileNotFoundError):
             if _identity(_whole(target)) == before:
                 raise

@@ -26,7 +26,7 @@ def encode(value: Any) -> Any:
     value = python(value)
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    for name, (kind, write, _) in KINDS.items():
+    for name, (kind, write, _) in CODECS.items():
         if isinstance(value, kind):
             return [name, write(value)]
     raise TypeError(f"an argument must be plain data to be saved, got {type(value).__name__}: {value!r}")
@@ -37,7 +37,7 @@ def decode(data: Any) -> Any:
     if not isinstance(data, list):
         return data
     name, content = data
-    return KINDS[name][2](content)
+    return CODECS[name][2](content)
 
 
 def encode_labels(labels: np.ndarray) -> dict[str, Any]:
@@ -84,8 +84,8 @@ def _encode_checkpoints(value: Checkpoints) -> Any:
     return {"folder": str(value.folder), "seconds": value.seconds, "keep": value.keep}
 
 
-Kind = tuple[type, Callable[[Any], Any], Callable[[Any], Any]]
-KINDS: dict[str, Kind] = {
+Codec = tuple[type, Callable[[Any], Any], Callable[[Any], Any]]
+CODECS: dict[str, Codec] = {
     "tuple": (tuple, lambda v: [encode(x) for x in v], lambda c: tuple(decode(x) for x in c)),
     "list": (list, lambda v: [encode(x) for x in v], lambda c: [decode(x) for x in c]),
     "dict": (dict, _encode_dict, _decode_dict),

@@ -1,6 +1,7 @@
 """The methods that the paper compares with, written from their papers' descriptions."""
 
 from seq2tens.experiments.baselines.arkernel import ARKernelClassifier
+from seq2tens.experiments.baselines.grsf import GRSFClassifier
 from seq2tens.experiments.baselines.lps import LPSClassifier
 from seq2tens.experiments.baselines.mlstm_fcn import MLSTMFCN, MLSTMFCNClassifier
 from seq2tens.experiments.baselines.mvarf import MVARFClassifier
@@ -9,6 +10,7 @@ from seq2tens.experiments.baselines.smts import SMTSClassifier
 __all__ = [
     "MLSTMFCN",
     "ARKernelClassifier",
+    "GRSFClassifier",
     "LPSClassifier",
     "MLSTMFCNClassifier",
     "MVARFClassifier",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.parallel import delayed
 
@@ -19,12 +19,15 @@ from seq2tens.experiments.baselines.base import (
     Labels,
     Series,
     check_grid,
+    differences,
     lengths_of,
 )
-from seq2tens.experiments.baselines.leaves import bag, series_forest
+from seq2tens.experiments.baselines.leaves import series_forest
 
-# Steps that a tree is grown on at most.
-STEPS = 25_000
+# Part of a class on which a tree is grown. Trees of larger parts have seen most series that they represent.
+PART = 0.3
+# Added to mean squared errors, of values of the order of 1, whose logarithm is taken.
+FLOOR = 1e-8
 
 
 class Setting(NamedTuple):
@@ -36,14 +39,15 @@ class Setting(NamedTuple):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class MVARFClassifier(BaselineClassifier):
-    """Regression trees predict a series from its past, a forest classifies series by the leaves they reach.
+    """Regression trees predict series from their past, a forest classifies series by the errors they make.
 
-    Each tree predicts one channel from a number of steps before, of all channels; both are drawn at random.
-    Its leaves are situations that go on differently; a series is the part of its steps spent in each. (In the
-    original it is what such trees miss; inside training sets that did no better.)
+    Each tree is grown on some series of one class, drawn at random, and predicts the change of all channels
+    from a number of steps before, also drawn at random. A series is represented by the errors of all trees on
+    each of its channels: those of its own class know how it goes on. It has these errors as they are,
+    and their logarithms less the series' mean of them, for series that are hard to predict for all trees.
 
     Args:
-        n_trees: regression trees.
+        n_trees: regression trees of each class.
         orders: longest lags to choose from; a tree looks back at most so many steps.
         n_leaves: leaves of the trees to choose from.
         n_trees_series: size of the forest that classifies.
@@ -52,7 +56,7 @@ class MVARFClassifier(BaselineClassifier):
     Choices are made by the out-of-bag error of that forest; `setting_` says what was chosen.
     """
 
-    n_trees: int = 100
+    n_trees: int = 20
     orders: Sequence[int] = (5, 2, 10)
     n_leaves: Sequence[int] = (50, 100)
     n_trees_series: int = 200
@@ -61,26 +65,31 @@ class MVARFClassifier(BaselineClassifier):
 
     def _learn(self, series: Series, labels: Labels, seed: int) -> None:
         self._check()
-        values = np.concatenate(series)
-        seeds = np.random.default_rng(seed).integers(2**31, size=self.n_trees)
+        members = [
+            np.flatnonzero(labels == label) for label in range(self.n_classes_) for _ in range(self.n_trees)
+        ]
+        seeds = np.random.default_rng(seed).integers(2**31, size=len(members))
         best = -1.0
         for order, n_leaves in itertools.product(self.orders, self.n_leaves):
             past = Past.of(series, order)
             trees = self._parallel(
-                delayed(RegressionTree.grow)(past, values, n_leaves, int(s)) for s in seeds
+                delayed(RegressionTree.grow)(past, own, n_leaves, int(s))
+                for own, s in zip(members, seeds, strict=True)
             )
             forest = series_forest(self.n_trees_series, self.n_jobs, seed)
-            forest.fit(self._situations(trees, past), labels)
+            forest.fit(self._errors(trees, past), labels)
             if forest.oob_score_ > best:
                 best, self.setting_ = forest.oob_score_, Setting(order, n_leaves)
                 self.trees_, self.forest_ = trees, forest
 
     def _chances(self, series: Series) -> Chances:
         past = Past.of(series, self.setting_.order)
-        return self.forest_.predict_proba(self._situations(self.trees_, past))
+        return self.forest_.predict_proba(self._errors(self.trees_, past))
 
-    def _situations(self, trees: list[RegressionTree], past: Past) -> Float[np.ndarray, "series leaves"]:
-        return np.concatenate(self._parallel(delayed(tree.bag)(past) for tree in trees), axis=1)
+    def _errors(self, trees: list[RegressionTree], past: Past) -> Float[np.ndarray, "series errors"]:
+        errors = np.concatenate(self._parallel(delayed(tree.errors)(past) for tree in trees), axis=1)
+        logarithms = np.log(errors + FLOOR)
+        return np.hstack([errors, logarithms - logarithms.mean(axis=1, keepdims=True)])
 
     def _check(self) -> None:
         check.positive_int("n_trees", self.n_trees)
@@ -94,9 +103,13 @@ class MVARFClassifier(BaselineClassifier):
 
 
 class Past(NamedTuple):
-    """The steps before each step of all series, the nearest first; before it began, a series stood still."""
+    """The steps before each step of all series, the nearest first; before it began, a series stood still.
+
+    `changes` lead from the nearest of them to the step itself.
+    """
 
     values: Float[np.ndarray, "steps lags channels"]
+    changes: Float[np.ndarray, "steps channels"]
     lengths: Int[np.ndarray, " series"]
 
     @classmethod
@@ -106,13 +119,17 @@ class Past(NamedTuple):
         for values in series:
             early = np.pad(values, ((order, 0), (0, 0)), mode="edge")
             parts.append(np.stack([early[order - k : len(early) - k] for k in range(1, order + 1)], axis=1))
-        return cls(np.concatenate(parts).astype(np.float32), lengths_of(series))
+        changes = np.concatenate([differences(values) for values in series])
+        return cls(np.concatenate(parts).astype(np.float32), changes, lengths_of(series))
 
-    def known(self, n_lags: int) -> tuple[Bool[np.ndarray, " steps"], Int[np.ndarray, " series"]]:
-        """Steps with so many before them, or that end a shorter series; how many each series has."""
-        ages = np.concatenate([np.arange(length) for length in self.lengths])
-        firsts = np.minimum(n_lags, self.lengths - 1)
-        return ages >= np.repeat(firsts, self.lengths), self.lengths - firsts
+    def predictors(self, n_lags: int) -> Float[np.ndarray, "steps predictors"]:
+        """What a tree that looks so many steps back is given."""
+        return self.values[:, :n_lags].reshape(len(self.values), -1)
+
+    def rows(self, members: Int[np.ndarray, " members"]) -> Int[np.ndarray, " steps"]:
+        """The steps of some of the series."""
+        starts = np.cumsum(self.lengths) - self.lengths
+        return np.concatenate([starts[i] + np.arange(self.lengths[i]) for i in members])
 
 
 @dataclass(frozen=True)
@@ -123,20 +140,17 @@ class RegressionTree:
     tree: DecisionTreeRegressor
 
     @classmethod
-    def grow(
-        cls, past: Past, values: Float[np.ndarray, "steps channels"], n_leaves: int, seed: int
-    ) -> RegressionTree:
-        """For a channel and a number of lags drawn at random, on steps drawn with replacement."""
+    def grow(cls, past: Past, own: Int[np.ndarray, " own"], n_leaves: int, seed: int) -> RegressionTree:
+        """For a number of lags drawn at random, on a part of the series of a class, `own`."""
         generator = np.random.default_rng(seed)
         n_lags = int(generator.integers(1, past.values.shape[1] + 1))
-        channel = generator.integers(values.shape[1])
-        known = np.flatnonzero(past.known(n_lags)[0])
-        steps = generator.choice(known, size=min(len(known), STEPS))
+        members = generator.choice(own, size=max(round(PART * len(own)), 1), replace=False)
+        rows = past.rows(members)
         tree = DecisionTreeRegressor(max_leaf_nodes=n_leaves, max_features=1 / 3, random_state=seed)
-        predictors = past.values[steps, :n_lags].reshape(len(steps), -1)
-        return cls(n_lags, tree.fit(predictors, values[steps, channel]))
+        return cls(n_lags, tree.fit(past.predictors(n_lags)[rows], past.changes[rows]))
 
-    def bag(self, past: Past) -> Float[np.ndarray, "series leaves"]:
-        """Part of each series' steps in each leaf."""
-        known, lengths = past.known(self.n_lags)
-        return bag(self.tree, past.values[known, : self.n_lags].reshape(lengths.sum(), -1), lengths)
+    def errors(self, past: Past) -> Float[np.ndarray, "series channels"]:
+        """The mean squared error on each series, for each channel."""
+        predicted = self.tree.predict(past.predictors(self.n_lags)).reshape(past.changes.shape)
+        starts = np.cumsum(past.lengths) - past.lengths
+        return np.add.reduceat((predicted - past.changes) ** 2, starts, axis=0) / past.lengths[:, None]

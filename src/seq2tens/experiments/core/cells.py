@@ -6,12 +6,12 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 from typing_extensions import Self
 
 from seq2tens import _checks as check
-from seq2tens.training._fields import from_fields
+from seq2tens._checks import from_fields
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,8 @@ class AnyCell:
     """What cells of all experiments have in common: fields are strings and integers, and make up the key."""
 
     experiment: str
+    # Fields that came when there were tables on file: at their defaults they are not part of the key.
+    LATER: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -33,7 +35,9 @@ class AnyCell:
     @property
     def key(self) -> str:
         """The name under which a finished cell is found again."""
-        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        defaults = {field.name: field.default for field in fields(self) if field.name in self.LATER}
+        parts = {name: value for name, value in asdict(self).items() if defaults.get(name) != value}
+        text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def to_dict(self) -> dict[str, Any]:

@@ -10,13 +10,14 @@ import csv
 import io
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import astuple, fields
+from dataclasses import MISSING, astuple, fields
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from filelock import FileLock
 
 from seq2tens._checks import ArgumentError, require
+from seq2tens._moved import warn_moved
 from seq2tens._storage import write_atomically
 
 
@@ -53,6 +54,12 @@ class AnyRow:
         """How it went, in a few words."""
         raise NotImplementedError
 
+    @property
+    def told(self) -> str:
+        """The old name of `headline`, for one release."""
+        warn_moved("told", "headline")
+        return self.headline
+
 
 R = TypeVar("R", bound=AnyRow)
 _COLUMN_TYPES: dict[str, tuple[Callable[[str], Any], str]] = {
@@ -65,23 +72,32 @@ _COLUMN_TYPES: dict[str, tuple[Callable[[str], Any], str]] = {
 
 
 class RowTable(Generic[R]):
-    """How rows of one kind are kept in files."""
+    """How rows of one kind are kept in files.
+
+    Columns with a default were added later, at the end: a table without them is read all the same, and has
+    them as soon as a row is added to it.
+    """
 
     def __init__(self, row: type[R]) -> None:
         self.row = row
-        self.columns = tuple(field.name for field in fields(row))  # type: ignore[arg-type]
+        self.types = {field.name: str(field.type) for field in fields(row)}  # type: ignore[arg-type]
+        self.columns = tuple(self.types)
+        defaults = {field.name: field.default for field in fields(row)}  # type: ignore[arg-type]
+        self.needed = [name for name, default in defaults.items() if default is MISSING]
 
     def read(self, path: str | Path) -> list[R]:
         """All finished cells, in the order in which they were added.
 
-        A table with other columns, cells that cannot be read or a cell that is there twice is an error.
+        A table with other columns, cells that cannot be read or a cell that is there twice is an error. Rows
+        of one from before some column existed have that column's default.
         """
         lines = csv_lines(path)
-        self._check_header(next(lines, (1, []))[1], path)
+        header = next(lines, (1, []))[1]
+        self._check_header(header, path)
         rows: dict[str, R] = {}
         for number, cells in lines:
             place = f"{path}, line {number}"
-            row = self._row(cells, place)
+            row = self._row(header, cells, place)
             require(row.key not in rows, f"{place}: the cell {row.key} must be there once, got it again")
             rows[row.key] = row
         return list(rows.values())
@@ -89,17 +105,16 @@ class RowTable(Generic[R]):
     def append(self, path: str | Path, row: R) -> bool:
         """Add a row at the end, unless its cell is there already; True if it was added.
 
-        The file is made if it does not exist.
+        The file is made if it does not exist, and gets the columns that it does not have yet.
         """
         path = Path(os.path.realpath(path))  # the lock is that of the file, whatever links lead to it
         path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(path.with_name(f".{path.name}.lock")):
-            if row.key in self.finished(path):
+            rows = self.read(path) if path.exists() else []
+            if any(other.key == row.key for other in rows):
                 return False
-            text = _text(path) if path.exists() else csv_text([self.columns])
-            # An editor may have taken the last line's end away.
-            text = text.rstrip("\n") + "\n" + csv_text([astuple(row)])  # type: ignore[call-overload]
-            write_atomically(path, text.encode())
+            lines = map(astuple, [*rows, row])  # type: ignore[arg-type]
+            write_atomically(path, csv_text([self.columns, *lines]).encode())
         return True
 
     def finished(self, path: str | Path) -> set[str]:
@@ -108,28 +123,26 @@ class RowTable(Generic[R]):
 
     def _check_header(self, header: list[str], path: str | Path) -> None:
         unknown = [name for name in header if name not in self.columns]
-        missing = [name for name in self.columns if name not in header]
+        missing = [name for name in self.needed if name not in header]
         require(not unknown, f"{path}, line 1: must have known columns only, got also {', '.join(unknown)}")
         require(not missing, f"{path}, line 1: must have all columns, got none for {', '.join(missing)}")
         require(
-            tuple(header) == self.columns,
+            header == [name for name in self.columns if name in header],
             f"{path}, line 1: must have the columns in the order {', '.join(self.columns)}",
         )
 
-    def _row(self, cells: list[str], place: str) -> R:
+    def _row(self, header: list[str], cells: list[str], place: str) -> R:
         require(
-            len(cells) == len(self.columns),
-            f"{place}: must have {len(self.columns)} cells like the header, got {len(cells)}",
+            len(cells) == len(header),
+            f"{place}: must have {len(header)} cells like the header, got {len(cells)}",
         )
         values: dict[str, Any] = {}
-        for field, text in zip(fields(self.row), cells, strict=True):  # type: ignore[arg-type]
-            parse, meaning = _COLUMN_TYPES[str(field.type)]
+        for name, text in zip(header, cells, strict=True):
+            parse, meaning = _COLUMN_TYPES[self.types[name]]
             try:
-                values[field.name] = parse(text)
+                values[name] = parse(text)
             except ValueError as error:
-                raise ArgumentError(
-                    f"{place}: column `{field.name}` must be {meaning}, got {text!r}"
-                ) from error
+                raise ArgumentError(f"{place}: column `{name}` must be {meaning}, got {text!r}") from error
         try:
             return self.row(**values)
         except ArgumentError as error:

@@ -12,11 +12,16 @@ import numpy as np
 from jaxtyping import Float
 
 from seq2tens import _checks as check
-from seq2tens.data import Incomplete, healing_mnist, mnist, physionet2012, sprites
+from seq2tens.data import Incomplete, Scaler, healing_mnist, mnist, physionet2012, sprites
+from seq2tens.data.arrays import from_cube
 from seq2tens.data.datasets._folders import dataset_folder, existing
 from seq2tens.experiments.imputation.models import SETTINGS
 from seq2tens.models.gpvae import Part
 
+# Of the observed values of a stay one in so many is drawn, with replacement, to be a hole.
+ONE_HOLE_IN = 10
+# The order of stays of the published experiments, that of a file system, is lost, and it matters.
+ORDERS = 20
 # Sequences at a time where a part is gone through.
 BLOCK = 64
 
@@ -27,30 +32,33 @@ class Parts:
 
     Attributes:
         train: what is trained on.
-        validation: what is watched meanwhile, None where the paper has none; nothing is chosen by it.
+        watched: what is scored after every epoch, for the curve; nothing is chosen by it. None for nothing.
         test: what is imputed and scored.
         labels: of the test part, for a classifier on imputed sequences; None where there are none.
         binary: whether values are 0 and 1.
+        orders: random orders of the test part over which a classifier's score is a mean; 0 for the one order
+            that it has.
     """
 
     train: Part
-    validation: Part | None
+    watched: Part | None
     test: Part
     labels: np.ndarray | None
     binary: bool = False
+    orders: int = 0
 
 
 def load(dataset: str, folder: str | None) -> Parts:
     """Read or make a data set; missing entries are the same in every run."""
     check.choice("dataset", dataset, tuple(SETTINGS))
-    return _LOADERS[dataset](folder)
+    return _LOADERS[SETTINGS[dataset].data](folder)
 
 
 def check_present(datasets: Sequence[str], folder: str | Path | None) -> None:
     """Refuse a folder without the files of these data sets; figures, which take long, are not read."""
     for dataset in datasets:
         check.choice("dataset", dataset, tuple(SETTINGS))
-        _PRESENCE[dataset](folder)
+        _PRESENCE[SETTINGS[dataset].data](folder)
 
 
 class _Loader(Protocol):
@@ -58,8 +66,9 @@ class _Loader(Protocol):
 
 
 def _healing_mnist(folder: str | None) -> Parts:
-    digits = healing_mnist.load(folder)
-    return Parts(digits.train, digits.validation, digits.test, digits.test.labels, binary=True)
+    """All sequences but those of the test part are trained on; hence it is these that are watched."""
+    digits = healing_mnist.load(folder, validation=False)
+    return Parts(digits.train, digits.test, digits.test, digits.test.labels, binary=True)
 
 
 def _sprites(folder: str | None) -> Parts:
@@ -68,11 +77,13 @@ def _sprites(folder: str | None) -> Parts:
 
 
 def _physionet(folder: str | None) -> Parts:
-    """Set a, trained on and imputed alike: what was not measured is known to nobody, and outcomes are not
-    used in training.
+    """The data of BRITS: set a, the last value of each hour, with holes. It is trained on and imputed alike:
+    outcomes are not used in training, nor is what the holes hide.
     """
-    stays = standardised(physionet2012.grid(physionet2012.load_set("a", folder).stays))
-    return Parts(stays, None, stays, np.asarray(stays.labels))
+    stays = physionet2012.grid(physionet2012.load_set("a", folder, pick="last").stays, pick="last")
+    measured = np.flatnonzero(stays.observed.any(axis=(1, 2)))
+    stays = with_holes(standardised(stays[measured]))
+    return Parts(stays, None, stays, np.asarray(stays.labels), orders=ORDERS)
 
 
 _LOADERS: dict[str, _Loader] = {"hmnist": _healing_mnist, "sprites": _sprites, "physionet": _physionet}
@@ -93,12 +104,18 @@ _PRESENCE: dict[str, Callable[[str | Path | None], object]] = {
 
 def standardised(part: Incomplete) -> Incomplete:
     """Each channel with mean 0 and variance 1 over what was observed; a constant one is only shifted."""
-    known = part.with_nan.astype(np.float64)
-    count = part.observed.sum(axis=(0, 1)).clip(min=1)
-    mean = np.nansum(known, axis=(0, 1)) / count
-    deviation = np.sqrt(np.nansum(np.square(known - mean), axis=(0, 1)) / count)
-    scaled = (part.truth - mean) / np.where(deviation > 0, deviation, 1.0)
-    return replace(part, truth=scaled.astype(np.float32))
+    scaler = Scaler().fit(from_cube(part.with_nan))
+    scaled = scaler.transform(from_cube(part.truth)).values
+    return replace(part, truth=scaled.reshape(part.truth.shape))
+
+
+def with_holes(part: Incomplete, seed: int = 0) -> Incomplete:
+    """Some observed entries of each sequence hidden, as in BRITS: a tenth, but some of them drawn twice."""
+    generator, observed = np.random.default_rng(seed), part.observed.copy()
+    for of_sequence in observed:
+        candidates = np.flatnonzero(of_sequence)
+        of_sequence.flat[generator.choice(candidates, len(candidates) // ONE_HOLE_IN)] = False
+    return replace(part, observed=observed)
 
 
 def channel_means(part: Part) -> Float[np.ndarray, " channels"]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from seq2tens import _checks as check
@@ -15,20 +15,37 @@ from seq2tens.training.schedules import Schedule
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What the paper says of a data set; `network` is given to `GPVAE`."""
+    """What the paper says of a data set.
 
+    Attributes:
+        data: which data set is read.
+        n_channels: of a sequence.
+        steps: of a sequence.
+        network: given to `GPVAE`.
+        length_scale: of the Gaussian processes.
+        scale: of the Gaussian processes.
+        epochs: of the training.
+        batch_size: sequences in a step of training.
+        schedule: of the learning rate.
+        models: those that are run if none is named.
+    """
+
+    data: str
     n_channels: int
+    steps: int
     network: Mapping[str, Any]
     length_scale: float
     scale: float
     epochs: int
+    batch_size: int = 64
     schedule: Schedule = field(default_factory=Constant)
+    models: tuple[str, ...] = ("mean", "forward", "vae", "hi-vae", "gp-vae", "gp-vae-bls2t")
 
     def recipe(self, epochs: int) -> Recipe:
         """Published, with perhaps fewer epochs; the last weights are kept, as nothing was selected."""
         return Recipe(
             epochs=epochs,
-            batch_size=64,
+            batch_size=self.batch_size,
             learning_rate=1e-3,
             schedule=self.schedule,
             clip_norm=1e4,
@@ -36,12 +53,14 @@ class Settings:
         )
 
 
-def _frames(image_shape: tuple[int, int, int], **network: Any) -> Settings:
+def _frames(data: str, image_shape: tuple[int, int, int], steps: int, **network: Any) -> Settings:
     """Of a data set of images."""
     common = {"latent": 256, "decoder_sizes": (256, 256, 256), "window": 3, "image_shape": image_shape}
     return Settings(
+        data=data,
         n_channels=math.prod(image_shape),
-        network={**common, **network},
+        steps=steps,
+        network={**common, "image_relu": True, **network},
         length_scale=2.0,
         scale=1.0,
         epochs=20,
@@ -49,10 +68,18 @@ def _frames(image_shape: tuple[int, int, int], **network: Any) -> Settings:
 
 
 SETTINGS = {
-    "hmnist": _frames((28, 28, 1), encoder_sizes=(256, 256), beta=0.8, likelihood="bernoulli"),
-    "sprites": _frames((64, 64, 3), encoder_sizes=(32, 256, 256), beta=0.1),
+    "hmnist": _frames("hmnist", (28, 28, 1), 10, encoder_sizes=(256, 256), beta=0.8, likelihood="bernoulli"),
+    "sprites": _frames("sprites", (64, 64, 3), 8, encoder_sizes=(32, 256, 256), beta=0.1),
+    # The paper's appendix tells of this setting beside the one of its table.
+    "sprites-conv256": replace(
+        _frames("sprites", (64, 64, 3), 8, encoder_sizes=(256, 256, 256), beta=0.1),
+        batch_size=16,
+        models=("gp-vae", "gp-vae-bls2t"),
+    ),
     "physionet": Settings(
+        data="physionet",
         n_channels=35,
+        steps=48,
         network={
             "latent": 35,
             "encoder_sizes": (128, 128),
@@ -65,33 +92,55 @@ SETTINGS = {
         scale=1.005,
         epochs=40,
         schedule=StepDecay(every=10, factor=0.5, floor=0.1),
+        models=("mean", "forward", "vae", "hi-vae", "gp-vae", "gp-vae-bls2t", "brits"),
     ),
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """What a name stands for; `network` is what distinguishes a trained one from the others.
+    """What a name stands for.
 
     Args:
         name: as in the results table.
-        label: as in the paper's table.
-        network: given to `GPVAE`, None for a rule that needs no training.
+        label: as in the paper's table; one that is not there is a variant of ours.
+        trained: whether it is trained in epochs, and not a rule.
+        network: given to `GPVAE`, None for what is no such network.
+        steps: whether the network wants to know the number of steps.
     """
 
     name: str
     label: str
+    trained: bool = True
     network: Mapping[str, Any] | None = None
+    steps: bool = False
 
 
-_INDEPENDENT = {"prior": Prior("independent"), "covariance": "diagonal"}
+_PRIOR = {"prior": Prior("independent")}
+_DENSE = {**_PRIOR, "encoder": "dense", "covariance": "deviations"}
+_CONVOLUTION = {**_PRIOR, "covariance": "diagonal", "image_relu": False}
 _LIST = (
-    Model(name="mean", label="Mean imputation"),
-    Model(name="forward", label="Forward imputation"),
-    Model(name="vae", label="VAE", network={**_INDEPENDENT, "masked": False}),
-    Model(name="hi-vae", label="HI-VAE", network=_INDEPENDENT),
+    Model(name="mean", label="Mean imputation", trained=False),
+    Model(name="forward", label="Forward imputation", trained=False),
+    Model(name="vae", label="VAE", network={**_DENSE, "masked": False}),
+    Model(name="hi-vae", label="HI-VAE", network=_DENSE),
     Model(name="gp-vae", label="GP-VAE", network={"encoder": "conv"}),
-    Model(name="gp-vae-bls2t", label="GP-VAE (B-LS2T)", network={"encoder": "bls2t"}),
+    Model(name="gp-vae-bls2t", label="GP-VAE (B-LS2T)", network={"encoder": "bls2t-published"}, steps=True),
+    Model(name="brits", label="BRITS"),
+    Model(name="data-mean", label="Mean of the data (ours)", trained=False),
+    Model(name="vae-conv", label="VAE, convolution (ours)", network={**_CONVOLUTION, "masked": False}),
+    Model(name="hi-vae-conv", label="HI-VAE, convolution (ours)", network=_CONVOLUTION),
+    Model(
+        name="gp-vae-bls2t-no-relu",
+        label="GP-VAE (B-LS2T, images without the second ReLU; ours)",
+        network={"encoder": "bls2t-published", "image_relu": False},
+        steps=True,
+    ),
+    Model(
+        name="gp-vae-bls2t-wide",
+        label="GP-VAE (B-LS2T, twice as wide; ours)",
+        network={"encoder": "bls2t", "image_relu": False},
+    ),
 )
 MODELS: dict[str, Model] = {model.name: model for model in _LIST}
 
@@ -100,6 +149,10 @@ def network(dataset: str, model: str) -> GPVAE:
     """A new network with the published settings."""
     check.choice("dataset", dataset, tuple(SETTINGS))
     settings, own = SETTINGS[dataset], MODELS[model].network
-    check.require(own is not None, f"`model` must be one that is trained, got {model!r}")
-    prior = Prior("cauchy", length_scale=settings.length_scale, scale=settings.scale)
-    return GPVAE(settings.n_channels, **{"prior": prior, **settings.network, **(own or {})})
+    check.require(own is not None, f"`model` must be an autoencoder, got {model!r}")
+    options: dict[str, Any] = {
+        "prior": Prior("cauchy", length_scale=settings.length_scale, scale=settings.scale)
+    }
+    if MODELS[model].steps:
+        options["steps"] = settings.steps
+    return GPVAE(settings.n_channels, **{**options, **settings.network, **(own or {})})

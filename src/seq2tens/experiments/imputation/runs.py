@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean, stdev
+from typing import NamedTuple
 
 from seq2tens.experiments.imputation.models import MODELS, SETTINGS
 from seq2tens.experiments.imputation.published import SCORES
@@ -52,12 +54,37 @@ class ImputationRuns(Runs[ImputationRow]):
         """What they are called in figures."""
         return self.label if self.whole else f"{self.label}, {self.training}"
 
+    @property
+    def orders(self) -> list[float]:
+        """The AUROC in each random order of the sequences, the mean of the runs; none without such orders."""
+        of_runs = [[float(text) for text in row.auroc_orders.split()] for row in self.rows]
+        return [fmean(in_order) for in_order in zip(*of_runs, strict=False)]
+
     def published_score(self, measure: str) -> Entry:
         """Mean ± standard deviation beside the paper's."""
         return self.score(measure, published(self.label, self.dataset, measure))
 
 
-def joined(rows: Sequence[ImputationRow]) -> list[ImputationRuns]:
+class PairedDifference(NamedTuple):
+    """Of AUROCs in the same random orders: mean and standard deviation, and in how many it is above 0."""
+
+    mean: float
+    spread: float
+    positive: int
+    orders: int
+
+
+def paired_difference(ours: ImputationRuns, other: ImputationRuns) -> PairedDifference | None:
+    """The first less the second, None without at least two common orders."""
+    changes = [a - b for a, b in zip(ours.orders, other.orders, strict=False)]
+    if len(changes) < 2:
+        return None
+    return PairedDifference(
+        fmean(changes), stdev(changes), sum(change > 0 for change in changes), len(changes)
+    )
+
+
+def runs_over_seeds(rows: Sequence[ImputationRow]) -> list[ImputationRuns]:
     """All runs, data sets and models in the order of the registry, those with the most training first."""
     groups = grouped(rows, "dataset", "model", "epoch_limit", "limit")
     runs = [ImputationRuns(group, *place) for place, group in groups.items()]

@@ -9,6 +9,9 @@ from seq2tens.experiments.core.cells import AnyCell
 from seq2tens.experiments.core.rows import AnyRow, RowTable
 from seq2tens.experiments.imputation.models import MODELS, SETTINGS
 
+# How data are made, filled and scored; another way is another value, and rows of before have none.
+PROTOCOL = "published"
+
 
 @dataclass(frozen=True)
 class ImputationCell(AnyCell):
@@ -23,9 +26,11 @@ class ImputationCell(AnyCell):
     seed: int
     epoch_limit: int
     limit: int = 0
+    protocol: str = PROTOCOL
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check.choice("protocol", self.protocol, (PROTOCOL,))
         check.choice("dataset", self.dataset, tuple(SETTINGS))
         check.choice("model", self.model, tuple(MODELS))
         if is_trained(self.model):
@@ -47,7 +52,7 @@ class ImputationCell(AnyCell):
 
 def is_trained(model: str) -> bool:
     """Whether a model is trained in epochs."""
-    return MODELS[model].network is not None
+    return MODELS[model].trained
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,9 +62,15 @@ class ImputationRow(AnyRow):
     Scores are those of the test part. `nll` and `mse` are means over the hidden entries: the negative
     log-likelihood at one draw of the latent path of each sequence, and the squared error at its mean, for
     HMNIST with probabilities rounded to 0 or 1, as published; `mse_probability` is that without rounding.
-    `auroc` is that of a logistic regression on imputed sequences. `coverage` is the share of hidden entries
-    in their predicted interval of 90 %. Measures that a data set or a model does not have are None, and so
-    are `validation_nll` and `validation_mse`, of the last epoch, where there is no validation part.
+    `auroc` is that of a logistic regression on imputed sequences; where their order is not known it is a mean
+    over random orders, and `auroc_orders` are its values in each of them, the same ones for all models, with
+    blanks between them. `coverage` is the share of hidden entries in their predicted interval of 90 %.
+    Measures that a data set or a model does not have are None, and so are `validation_nll` and
+    `validation_mse` where nothing is watched; otherwise they are those of the first test sequences after the
+    last epoch (of a validation part in rows without `protocol`).
+
+    `protocol` is empty in rows of before the published protocol was known in full: other data of Physionet
+    and HMNIST, other networks. They are not to be compared with the others.
 
     `fit_seconds` counts all epochs with their validation, `epoch_seconds` is the median of one,
     `prepare_seconds` what it took to read or make the data, and `predict_seconds` to impute and score the
@@ -93,6 +104,8 @@ class ImputationRow(AnyRow):
     versions: str
     commit: str
     finished: str
+    protocol: str = ""
+    auroc_orders: str = ""
 
     SHARES = ("auroc", "coverage")
     AMOUNTS = ("prepare_seconds", "fit_seconds", "predict_seconds")

@@ -7,11 +7,13 @@ from seq2tens.experiments.mortality.experiment import (
     measure,
     named_settings,
 )
+from seq2tens.experiments.mortality.recipes import RECIPES
 from seq2tens.experiments.mortality.table import MortalityCell, MortalityRow
 from seq2tens.experiments.mortality.tuning import choose, composite, search, trials
 
 __all__ = [
     "EXPERIMENT",
+    "RECIPES",
     "MortalityCell",
     "MortalityRow",
     "choose",

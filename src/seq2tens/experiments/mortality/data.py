@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+import numpy as np
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from seq2tens.data import Labelled, Preparation
-from seq2tens.data.batches import Batch
+from seq2tens.data import Labelled, Preparation, Scaler, Sequences
+from seq2tens.data.batches import Batch, PaddedIndex
 from seq2tens.data.datasets.physionet2012 import Stays
+from seq2tens.data.filling import last_observed, values_at
 from seq2tens.estimators.networks import forward
 from seq2tens.models.irregular import IrregularScaler, IrregularSource
-from seq2tens.training import CrossEntropy, Loss, SequenceSource, Source
+from seq2tens.training import CrossEntropy, Loss, SequenceBatch, SequenceSource, Source
 from seq2tens.training.losses import LossFunction
 
 
@@ -37,9 +40,61 @@ class Complete:
 
     def source(self, part: Labelled) -> Source:
         """Batches of a part of the stays."""
-        return SequenceSource(
-            self.preparation.transform(part.sequences), torch.as_tensor(part.labels, dtype=torch.long)
+        return SequenceSource(self.preparation.transform(part.sequences), _labels(part))
+
+
+class ZerosInFront:
+    """Complete channels as the authors of the paper made them: zeros in front of every stay, and no mask.
+
+    The channels are when each variable was last measured, whether it was measured now, static features, time
+    and filled values, all standardised after filling; unknown static features are 0. Every stay is as long as
+    the longest of all parts. The network has one output, the logit of death.
+    """
+
+    def __init__(self, stays: Stays) -> None:
+        train, parts = stays.train.sequences, (stays.train, stays.validation, stays.test)
+        self.fill = Scaler().fit(train).mean_
+        channels = self._channels(train)
+        self.scaler = Scaler().fit(channels)
+        self.n_steps = max(int(part.sequences.lengths.max()) for part in parts)
+        self.sizes: dict[str, Any] = {"in_features": channels.n_channels}
+        self.loss: LossFunction = CrossEntropy(_binary)
+
+    def source(self, part: Labelled) -> Source:
+        """Batches of a part of the stays."""
+        scaled = self.scaler.transform(self._channels(part.sequences))
+        return FrontPadded(scaled.with_values(np.nan_to_num(scaled.values)), _labels(part), self.n_steps)
+
+    def _channels(self, sequences: Sequences) -> Sequences:
+        seen, times, starts = ~np.isnan(sequences.values), sequences.times, sequences.starts
+        assert times is not None
+        assert sequences.static is not None
+        last = last_observed(seen, starts)
+        channels = (
+            times[np.maximum(last, starts[:, None])],
+            seen,
+            np.repeat(sequences.static, sequences.lengths, axis=0),
+            times[:, None],
+            values_at(sequences.values, last, np.asarray(self.fill)),
         )
+        return Sequences(np.concatenate(channels, axis=1), sequences.offsets)
+
+
+class FrontPadded(SequenceSource):
+    """Batches of sequences of the same number of steps, with zeros in front of those that have fewer."""
+
+    def __init__(self, sequences: Sequences, labels: Int[Tensor, " rows"], n_steps: int) -> None:
+        super().__init__(sequences, labels)
+        self.n_steps = n_steps
+
+    def batch(self, rows: Tensor) -> SequenceBatch:
+        """The chosen rows, which a network takes for sequences without padding."""
+        step = torch.arange(self.n_steps) - (self.n_steps - self.lengths[rows])[:, None]
+        padding = step < 0
+        places = (self.steps.starts[rows][:, None] + step).masked_fill_(padding, 0)
+        assert self.labels is not None
+        values = PaddedIndex(places, padding, None).gather(self.values)
+        return SequenceBatch(values, None, self.labels[rows], None)
 
 
 class AsMeasured:
@@ -55,6 +110,16 @@ class AsMeasured:
     def source(self, part: Labelled) -> Source:
         """Batches of a part of the stays."""
         return IrregularSource(self.scaler.transform(part.sequences), part.labels)
+
+
+def _labels(part: Labelled) -> Int[Tensor, " rows"]:
+    return torch.as_tensor(part.labels, dtype=torch.long)
+
+
+def _binary(model: nn.Module, batch: SequenceBatch) -> tuple[Float[Tensor, "rows 2"], Tensor]:
+    """Logits of both classes from the one of death."""
+    logit, labels = forward(model, batch)
+    return nn.functional.pad(logit, (1, 0)), labels
 
 
 def _logits(model: nn.Module, batch: tuple[Batch, Tensor]) -> tuple[Tensor, Tensor]:

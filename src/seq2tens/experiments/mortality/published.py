@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from seq2tens.experiments.report.tables import Score
 
 _ORDER = ("accuracy", "auprc", "auroc")
@@ -21,4 +23,42 @@ _NUMBERS = {
 SCORES = {
     label: {name: Score(*pair) for name, pair in zip(_ORDER, pairs, strict=True)}
     for label, pairs in _NUMBERS.items()
+}
+
+
+class Range(NamedTuple):
+    """The lowest and the highest of some numbers."""
+
+    low: float
+    high: float
+
+
+class PublishedRuns(NamedTuple):
+    """What is known of the authors' five test runs of a model; of epochs of FCN only which were best."""
+
+    accuracies: tuple[float, ...]
+    auprc: Range
+    auroc: Range
+    epochs: tuple[int, int] | None
+    best_epochs: tuple[int, int]
+
+
+# By the name of a model. The table above is not quite of these runs: its AUROC of FCN-LS2T is their lowest.
+RUNS = {
+    "fcn-ls2t": PublishedRuns(
+        (0.836, 0.840, 0.843, 0.847, 0.852), Range(0.533, 0.545), Range(0.856, 0.866), (170, 214), (119, 163)
+    ),
+    "fcn": PublishedRuns(
+        (0.782, 0.791, 0.795, 0.807, 0.812), Range(0.518, 0.541), Range(0.855, 0.862), None, (10, 26)
+    ),
+}
+# AUROC and AUPRC of later work on the splits of Raindrop; spreads are known of the first only.
+LATER = {
+    "MTM": (Score(0.880, 0.010), Score(0.586, 0.041)),
+    "GraFITi": (Score(0.866), Score(0.548)),
+    "Warpformer": (Score(0.865), Score(0.543)),
+    "ViTST": (Score(0.851), Score(0.511)),
+    "mTAND": (Score(0.842), Score(0.482)),
+    "Raindrop": (Score(0.828), Score(0.440)),
+    "GRU-D": (Score(0.819), Score(0.461)),
 }

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from seq2tens.experiments.mortality.comparison import later_splits, single_runs
 from seq2tens.experiments.mortality.experiment import EXPERIMENT
 from seq2tens.experiments.mortality.models import MODELS
 from seq2tens.experiments.mortality.published import SCORES
+from seq2tens.experiments.mortality.recipes import RECIPES
 from seq2tens.experiments.mortality.table import EPOCHS, MEASURES, MortalityRow
 from seq2tens.experiments.mortality.tuning import TRIALS, composite, validation_measures
 from seq2tens.experiments.report.blocks import Block, Part, ReportOptions, Section
@@ -27,11 +29,13 @@ BY_SEARCH = "found by search"
 
 @dataclass(frozen=True)
 class FinalRuns(Runs[MortalityRow]):
-    """Final runs of one model with the same settings and the same limit of epochs."""
+    """Final runs of one model with the same settings, limit of epochs, recipe and split."""
 
     model: str
     settings: str
     epoch_limit: int
+    recipe: str
+    split: int
 
     @property
     def label(self) -> str:
@@ -48,11 +52,16 @@ class FinalRuns(Runs[MortalityRow]):
         """Whether training could take all the epochs it wanted."""
         return self.epoch_limit >= EPOCHS
 
+    @property
+    def comparable(self) -> bool:
+        """Whether it stands beside the paper's numbers, which are of one split."""
+        return self.whole and self.split == 0
+
 
 def final_runs(rows: Sequence[MortalityRow]) -> list[FinalRuns]:
     """All final runs, models in the order of the registry, each with what was run first first."""
     finals = [row for row in rows if row.purpose == "final"]
-    groups = grouped(finals, "model", "settings", "epoch_limit")
+    groups = grouped(finals, "model", "settings", "epoch_limit", "recipe", "split")
     order = in_order((row.model for row in finals), MODELS)
     return [
         FinalRuns(groups[place], *place) for place in sorted(groups, key=lambda place: order.index(place[0]))
@@ -78,7 +87,7 @@ def section(rows: Sequence[MortalityRow], **options: Any) -> Section:
         parts.append(Part("Final runs", (_every_run(runs),)))
     if trials := [row for row in rows if row.purpose == "trial"]:
         parts.append(_searches(trials, details))
-    named = [((group.label, group.origin), group) for group in runs]
+    named = [((group.label, f"{group.origin}, {group.recipe}"), group) for group in runs]
     note = "; an epoch ends with all validation stays"
     parts += [costs(named, ("model", "settings"), "test, s", note), provenance(rows, EXPERIMENT)]
     return Section(EXPERIMENT.name, "Mortality prediction", tuple(parts))
@@ -93,7 +102,7 @@ def _overview(rows: Sequence[MortalityRow], runs: Sequence[FinalRuns]) -> Part:
         f"{len(whole)} final runs of {models} of {len(MODELS)} models are finished (in the paper {SEEDS} of "
         f"each), and {trials} trials of searches; {short} other runs were cut short by a limit of epochs."
     )
-    return Part("Overview", (counts, *_split(whole), _claim(runs)))
+    return Part("Overview", (counts, *_split(whole), *(_claim(runs, recipe) for recipe in RECIPES)))
 
 
 def _split(rows: Sequence[MortalityRow]) -> list[str]:
@@ -102,11 +111,12 @@ def _split(rows: Sequence[MortalityRow]) -> list[str]:
     return [f"Stays for training, validation and test: {' and '.join(texts)}."] if texts else []
 
 
-def _claim(runs: Sequence[FinalRuns]) -> str:
+def _claim(runs: Sequence[FinalRuns], recipe: str) -> str:
     """FCN-LS2T against FCN, with the settings that the paper found."""
-    by_model = {group.model: group for group in runs if group.whole and group.origin == "published"}
+    chosen = [group for group in runs if group.comparable and group.recipe == recipe]
+    by_model = {group.model: group for group in chosen if group.origin == "published"}
     if not all(name in by_model for name in CLAIM):
-        return "FCN-LS2T and FCN have not both been run with the published settings yet."
+        return f"FCN-LS2T and FCN have not both been run with the published settings by `{recipe}` yet."
     pair = [by_model[name] for name in CLAIM]
     changes = [
         difference(
@@ -116,13 +126,15 @@ def _claim(runs: Sequence[FinalRuns]) -> str:
     ]
     n_ours, n_others = (len(group.rows) for group in pair)
     return (
-        f"FCN-LS2T less FCN, both with the published settings ({n_ours} and {n_others} runs): "
+        f"FCN-LS2T less FCN, both with the published settings, `{recipe}` ({n_ours} and {n_others} runs): "
         f"{', '.join(changes)}."
     )
 
 
 def _results(runs: Sequence[FinalRuns]) -> Part:
     blocks: list[Block] = [_scores(runs)]
+    rows = [row for group in runs for row in group.rows]
+    blocks += [table for table in (single_runs(rows), later_splits(rows)) if table is not None]
     if short := [group for group in runs if not group.whole]:
         blocks.append(_short(short))
     return Part("Test results", tuple(blocks))
@@ -132,27 +144,32 @@ def _scores(runs: Sequence[FinalRuns]) -> Table:
     """Models, run or not, with the paper's numbers."""
     rows: list[tuple[Entry, ...]] = []
     for name in MODELS:
-        own = [_score_row(group) for group in runs if group.model == name and group.whole]
+        own = [_score_row(group) for group in runs if group.model == name and group.comparable]
         absent = (not_run(published(name, measure)) for measure in MEASURES)
-        rows += own or [(Entry(label(name)), Entry(NONE), count(0), Entry(NONE), *absent)]
+        none = (Entry(NONE), Entry(NONE), count(0), Entry(NONE))
+        rows += own or [(Entry(label(name)), *none, *absent, Entry(NONE))]
     notes = (
         "Mean of the runs ± their standard deviation; below it the paper's mean ± its standard deviation, of "
         f"{SEEDS} runs, and ours less the paper's. AUPRC is the average precision. Epochs are means: those "
         "trained, and the best one, whose weights were tested. Settings are the paper's best (published), "
-        "ours for baselines whose settings it does not tell (default), or found by search.",
+        "ours for baselines whose settings it does not tell (default), or found by search. The recipe "
+        "`paper` is the published one, `paper-masked` has masks, and inputs and training of our own. "
+        "Accuracy is that at a probability of 1/2, which measures calibration as well; the last column has "
+        "it at the threshold that is best for the validation stays.",
     )
-    header = ("model", "settings", "runs", "epochs", *TITLES.values())
+    header = ("model", "settings", "recipe", "runs", "epochs", *TITLES.values(), "accuracy, threshold chosen")
     return Table("scores", "Test set, beside the published numbers", header, tuple(rows), notes=notes)
 
 
 def _score_row(group: FinalRuns) -> tuple[Entry, ...]:
     epochs, best = group.mean("epochs"), group.mean("best_epoch")
     scores = (group.score(f"test_{name}", published(group.model, name)) for name in MEASURES)
-    return (*_names(group), Entry(f"{epochs:.0f}, best {best:.0f}", epochs), *scores)
+    chosen = group.score("test_accuracy_at_threshold")
+    return (*_names(group), Entry(f"{epochs:.0f}, best {best:.0f}", epochs), *scores, chosen)
 
 
 def _names(group: FinalRuns) -> tuple[Entry, ...]:
-    return Entry(group.label), Entry(group.origin), count(len(group.rows))
+    return Entry(group.label), Entry(group.origin), Entry(group.recipe), count(len(group.rows))
 
 
 def _short(runs: Sequence[FinalRuns]) -> Table:
@@ -161,19 +178,19 @@ def _short(runs: Sequence[FinalRuns]) -> Table:
         for group in runs
     ]
     caption = "Runs that were cut short, not to be compared with published numbers"
-    header = ("model", "settings", "runs", "limit of epochs", *TITLES.values())
+    header = ("model", "settings", "recipe", "runs", "limit of epochs", *TITLES.values())
     return Table("short", caption, header, tuple(rows))
 
 
 def _searches(trials: Sequence[MortalityRow], details: bool) -> Part:
     blocks: list[Block] = []
-    for (model, limit), rows in grouped(trials, "model", "epoch_limit").items():
-        title = label(model) if limit >= EPOCHS else f"{label(model)}, at most {limit} epochs"
+    for (model, limit, recipe), rows in grouped(trials, "model", "epoch_limit", "recipe").items():
+        title = f"{label(model)}, {recipe}" + ("" if limit >= EPOCHS else f", at most {limit} epochs")
         scores = composite(np.array([validation_measures(row) for row in rows]))
         best = rows[int(scores.argmax())].settings
         blocks.append(f"{title}: {len(rows)} trials (in the paper {TRIALS}); the best is `{best}`.")
         if details:
-            blocks.append(_trial_table(f"trials-{model}-{limit}", title, rows, scores.tolist()))
+            blocks.append(_trial_table(f"trials-{model}-{recipe}-{limit}", title, rows, scores.tolist()))
     return Part("Searches", tuple(blocks))
 
 
@@ -197,6 +214,8 @@ def _every_run(runs: Sequence[FinalRuns]) -> Table:
         (
             Entry(group.label),
             Entry(row.settings),
+            Entry(row.recipe),
+            count(row.split),
             count(row.seed),
             *(number(getattr(row, column), 3) for column in columns),
             Entry(f"{row.epochs}, best {row.best_epoch}", row.epochs),
@@ -206,5 +225,5 @@ def _every_run(runs: Sequence[FinalRuns]) -> Table:
         for row in group.rows
     ]
     measures = [f"{part} {title}" for part in ("validation", "test") for title in TITLES.values()]
-    header = ("model", "settings", "seed", *measures, "epochs", "ended")
+    header = ("model", "settings", "recipe", "split", "seed", *measures, "epochs", "ended")
     return Table("runs", "Every final run", header, tuple(rows))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from seq2tens import _checks as check
+from seq2tens.data.datasets.physionet2012 import LATER_SPLITS
 from seq2tens.experiments.core.cells import AnyCell
 from seq2tens.experiments.core.rows import AnyRow, RowTable
 from seq2tens.experiments.mortality.models import MODELS
+from seq2tens.experiments.mortality.recipes import MASKED
 
 # What a cell is for: a trial of a search never sees the test set.
 Purpose = Literal["final", "trial"]
@@ -22,7 +24,9 @@ class MortalityCell(AnyCell):
     """One training: a model with its settings, a seed, and what it is for.
 
     `settings` is a name (`"published"`, `"default"`) or all of them as JSON; `epoch_limit` is 200 in the
-    paper, less in a run that is cut short.
+    paper, less in a run that is cut short. `recipe` is `"paper"`, as published, or `"paper-masked"`, with
+    masks and inputs and training of our own; `split` is 0 for the paper's and 1 to 5 for those of later work,
+    see `data.physionet2012.load`.
     """
 
     model: str
@@ -30,18 +34,24 @@ class MortalityCell(AnyCell):
     seed: int
     purpose: Purpose = "final"
     epoch_limit: int = EPOCHS
+    recipe: str = MASKED
+    split: int = 0
+    LATER: ClassVar[tuple[str, ...]] = ("recipe", "split")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check.choice("model", self.model, tuple(MODELS))
         check.choice("purpose", self.purpose, PURPOSES)
         check.positive_int("epoch_limit", self.epoch_limit)
-        MODELS[self.model].resolve(self.settings)
+        check.choice("recipe", self.recipe, tuple(MODELS[self.model].setups))
+        check.choice("split", self.split, (0, *LATER_SPLITS))
+        MODELS[self.model].resolve(self.recipe, self.settings)
 
     def __str__(self) -> str:
         short = "" if self.epoch_limit == EPOCHS else f", at most {self.epoch_limit} epochs"
         kind = f"trial {self.settings}" if self.purpose == "trial" else f"settings {self.settings}"
-        return f"{self.model} (seed {self.seed}, {kind}{short})"
+        split = f", split {self.split}" if self.split else ""
+        return f"{self.model} (seed {self.seed}, {kind}, {self.recipe}{split}{short})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,10 +59,13 @@ class MortalityRow(AnyRow):
     """A finished cell.
 
     Validation measures are those of the epoch whose weights were kept, `best_epoch`; those of the test set
-    are None for a trial of a search. AUPRC is the average precision. `stopped` is `"patience"` where training
-    ended by itself and `"epochs"` where it reached `epoch_limit`. `fit_seconds` counts all epochs with their
-    validation, `epoch_seconds` is the median of one, `prepare_seconds` what it took to read and prepare the
-    stays. `parameters` are those that are trained; the rest is as in `Row`.
+    are None for a trial of a search. AUPRC is the average precision. Accuracies are those at a probability of
+    1/2, and at `threshold`, with which the validation accuracy is best; None in older rows. `stopped` is
+    `"patience"` where training ended by itself and `"epochs"` where it reached `epoch_limit`.
+
+    `fit_seconds` counts all epochs with their validation, `epoch_seconds` is the median of one,
+    `prepare_seconds` what it took to read and prepare the stays. `parameters` are those that are trained; the
+    rest is as in `Row`.
     """
 
     key: str
@@ -61,12 +74,16 @@ class MortalityRow(AnyRow):
     seed: int
     purpose: str
     epoch_limit: int
+    recipe: str = MASKED
+    split: int = 0
     validation_accuracy: float
     validation_auprc: float
     validation_auroc: float
     test_accuracy: float | None
     test_auprc: float | None
     test_auroc: float | None
+    threshold: float | None = None
+    test_accuracy_at_threshold: float | None = None
     epochs: int
     best_epoch: int
     stopped: str
@@ -84,7 +101,10 @@ class MortalityRow(AnyRow):
     commit: str
     finished: str
 
-    SHARES = tuple(f"{part}_{measure}" for part in ("validation", "test") for measure in MEASURES)
+    SHARES = (
+        *(f"{part}_{measure}" for part in ("validation", "test") for measure in MEASURES),
+        *("threshold", "test_accuracy_at_threshold"),
+    )
     AMOUNTS = ("prepare_seconds", "fit_seconds", "epoch_seconds")
 
     def __post_init__(self) -> None:

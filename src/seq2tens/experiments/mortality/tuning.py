@@ -17,7 +17,8 @@ from jaxtyping import Float
 
 from seq2tens import _checks as check
 from seq2tens.experiments.core.runner import Summary
-from seq2tens.experiments.mortality.models import MODELS, written
+from seq2tens.experiments.mortality.models import MODELS, Domain, LogUniform, written
+from seq2tens.experiments.mortality.recipes import MASKED, PAPER
 from seq2tens.experiments.mortality.table import EPOCHS, MEASURES, TABLE, MortalityCell, MortalityRow
 
 TRIALS = 20
@@ -30,17 +31,46 @@ class SearchResult(NamedTuple):
     summary: Summary
 
 
+class Study(NamedTuple):
+    """What trials are compared with each other."""
+
+    model: str
+    epochs: int
+    recipe: str
+
+    @property
+    def name(self) -> str:
+        """In the journal, where a study with masks has no more than its model's name."""
+        published = "" if self.recipe == MASKED else f", {self.recipe}"
+        short = "" if self.epochs == EPOCHS else f", at most {self.epochs} epochs"
+        return f"mortality {self.model}{published}{short}"
+
+    @property
+    def space(self) -> dict[str, Domain]:
+        """What each setting is drawn from."""
+        return MODELS[self.model].setups[self.recipe].space
+
+    def cell(self, settings: dict[str, Any]) -> MortalityCell:
+        """The trial of these settings."""
+        return MortalityCell("mortality", self.model, written(settings), 0, "trial", self.epochs, self.recipe)
+
+    def is_whole(self, trial: Any) -> bool:
+        """Whether it has all settings: one may have been killed while it was drawn."""
+        return trial.params.keys() == self.space.keys()
+
+
 def search(
     models: Sequence[str],
     results: str | Path,
     journal: str | Path,
     run: Callable[[Sequence[MortalityCell], str | Path], Summary],
-    *,
-    n_trials: int = TRIALS,
-    epochs: int = EPOCHS,
+    **options: Any,
 ) -> SearchResult:
-    """Run the trials that are missing, and choose; `run(cells, results)` is how cells are run."""
-    cells = trials(models, journal, n_trials=n_trials, epochs=epochs)
+    """Run the trials that are missing, and choose.
+
+    `run(cells, results)` is how cells are run; `options` are those of `trials`.
+    """
+    cells = trials(models, journal, **options)
     summary = run(cells, results)
     rows = TABLE.read(results) if Path(results).exists() else []
     record(cells, rows, journal)
@@ -51,7 +81,12 @@ def search(
 
 
 def trials(
-    models: Sequence[str], journal: str | Path | None, *, n_trials: int = TRIALS, epochs: int = EPOCHS
+    models: Sequence[str],
+    journal: str | Path | None,
+    *,
+    n_trials: int = TRIALS,
+    epochs: int = EPOCHS,
+    recipe: str = PAPER,
 ) -> list[MortalityCell]:
     """The cells of a search; trials that the journal lacks are drawn and written to it.
 
@@ -60,21 +95,22 @@ def trials(
         journal: file of the search, made if it does not exist; None draws the same without a file.
         n_trials: for each model.
         epochs: at most so many in each trial.
+        recipe: as in a cell.
     """
     check.positive_int("trials", n_trials)
-    plans = {name: _plan(_study(name, journal, epochs), name, journal, n_trials) for name in models}
-    return [_cell(name, plans[name][i].params, epochs) for i in range(n_trials) for name in models]
+    plans = {study: _plan(study, journal, n_trials) for study in (Study(m, epochs, recipe) for m in models)}
+    return [study.cell(plan[i].params) for i in range(n_trials) for study, plan in plans.items()]
 
 
 def record(cells: Iterable[MortalityCell], rows: Iterable[MortalityRow], journal: str | Path) -> None:
     """Tell the journal how finished trials went."""
     done = {row.key: row for row in rows}
-    for name, epochs in dict.fromkeys((cell.model, cell.epoch_limit) for cell in cells):
-        study = _study(name, journal, epochs)
-        for trial in study.get_trials(deepcopy=False):
-            row = done.get(_cell(name, trial.params, epochs).key) if _is_whole(trial, name) else None
+    for study in dict.fromkeys(Study(cell.model, cell.epoch_limit, cell.recipe) for cell in cells):
+        kept = _open(study, journal)
+        for trial in kept.get_trials(deepcopy=False):
+            row = done.get(study.cell(trial.params).key) if study.is_whole(trial) else None
             if row is not None and not trial.state.is_finished():
-                study.tell(trial.number, validation_measures(row), skip_if_finished=True)
+                kept.tell(trial.number, validation_measures(row), skip_if_finished=True)
 
 
 def choose(cells: Iterable[MortalityCell], rows: Iterable[MortalityRow]) -> str | None:
@@ -99,10 +135,6 @@ def validation_measures(row: MortalityRow) -> list[float]:
     return [getattr(row, f"validation_{name}") for name in MEASURES]
 
 
-def _cell(model: str, settings: dict[str, Any], epochs: int) -> MortalityCell:
-    return MortalityCell("mortality", model, written(settings), 0, "trial", epochs)
-
-
 def _optuna() -> Any:
     try:
         return importlib.import_module("optuna")
@@ -110,7 +142,7 @@ def _optuna() -> Any:
         raise ImportError("a search for settings needs optuna: pip install 'seq2tens[hpo]'") from error
 
 
-def _study(model: str, journal: str | Path | None, epochs: int) -> Any:
+def _open(study: Study, journal: str | Path | None) -> Any:
     optuna = _optuna()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     storage = None
@@ -120,43 +152,37 @@ def _study(model: str, journal: str | Path | None, epochs: int) -> Any:
         storage = optuna.storages.JournalStorage(backend)
     return optuna.create_study(
         storage=storage,
-        study_name=f"mortality {model}" + ("" if epochs == EPOCHS else f", at most {epochs} epochs"),
+        study_name=study.name,
         directions=["maximize"] * len(MEASURES),
         load_if_exists=True,
     )
 
 
-def _plan(study: Any, model: str, journal: str | Path | None, n_trials: int) -> list[Any]:
+def _plan(study: Study, journal: str | Path | None, n_trials: int) -> list[Any]:
     """The first trials of a study, drawn where there are too few."""
     if journal is None:
-        return _draw(study, model, n_trials)
+        return _draw(study, _open(study, None), n_trials)
     path = Path(journal)
     with FileLock(path.with_name(f".{path.name}.plan")):
-        return _draw(study, model, n_trials)
+        return _draw(study, _open(study, journal), n_trials)
 
 
-def _draw(study: Any, model: str, n_trials: int) -> list[Any]:
+def _draw(study: Study, kept: Any, n_trials: int) -> list[Any]:
     optuna = _optuna()
-    space = {
-        name: optuna.distributions.CategoricalDistribution(choices)
-        for name, choices in MODELS[model].space.items()
-    }
-    while len(whole := _whole(study, model)) < n_trials:
+    space = {name: _distribution(domain) for name, domain in study.space.items()}
+    while len(whole := [t for t in kept.get_trials(deepcopy=False) if study.is_whole(t)]) < n_trials:
         # Whoever draws a trial draws the same.
-        study.sampler = optuna.samplers.RandomSampler(
-            seed=_seed(model, len(study.get_trials(deepcopy=False)))
-        )
-        study.ask(fixed_distributions=space)
+        number = len(kept.get_trials(deepcopy=False))
+        kept.sampler = optuna.samplers.RandomSampler(seed=_seed(study.model, number))
+        kept.ask(fixed_distributions=space)
     return whole[:n_trials]
 
 
-def _whole(study: Any, model: str) -> list[Any]:
-    """Trials with all settings: one may have been killed while it was drawn."""
-    return [trial for trial in study.get_trials(deepcopy=False) if _is_whole(trial, model)]
-
-
-def _is_whole(trial: Any, model: str) -> bool:
-    return trial.params.keys() == MODELS[model].space.keys()
+def _distribution(domain: Domain) -> Any:
+    distributions = _optuna().distributions
+    if isinstance(domain, LogUniform):
+        return distributions.FloatDistribution(domain.low, domain.high, log=True)
+    return distributions.CategoricalDistribution(domain)
 
 
 def _seed(model: str, number: int) -> int:

@@ -13,6 +13,7 @@ not say:
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -108,6 +109,19 @@ def mean_ranks(scores: Scores, ties: str = "average") -> dict[str, float]:
         model: float(np.mean(column[~np.isnan(column)])) if not np.isnan(column).all() else float("nan")
         for model, column in zip(scores.models, by_dataset.T, strict=True)
     }
+
+
+def permutation_test(left: Sequence[float], right: Sequence[float]) -> float:
+    """How likely means differ by as much as these if all numbers are dealt to left and right at random.
+
+    Exact and two-sided: every choice counts, so there should be few numbers.
+    """
+    numbers = np.array([*left, *right], dtype=float)
+    check.require(len(left) > 0 and len(right) > 0, "`left` and `right` must hold at least one number each")
+    chosen = np.array(list(itertools.combinations(range(len(numbers)), len(left))))
+    sums = numbers[chosen].sum(axis=1)
+    differences = np.abs(sums / len(left) - (numbers.sum() - sums) / len(right))
+    return float(np.mean(differences >= differences[0] - 1e-9))  # equal but for rounding is equal
 
 
 def critical_difference(n_models: int, n_datasets: int, alpha: float = ALPHA) -> float:

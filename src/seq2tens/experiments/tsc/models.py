@@ -9,9 +9,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from seq2tens._checks import ArgumentError
-
-NO_SHAPELETS = "the model grsf cannot be run: wildboar, which has it, needs an old scikit-learn (< 1.6)"
 # Arguments: seed, recipe, threads.
 Make = Callable[[int, str, int], Any]
 
@@ -30,7 +27,6 @@ class Model:
         compiled: whether something is compiled when it is first used, which is not to be counted.
         equal_lengths: whether it takes equal lengths only: series get zeros at their ends.
         shortest: the length that it needs; shorter series get zeros likewise.
-        obstacle: why it cannot be run; such a model is there for its published numbers.
     """
 
     name: str
@@ -42,7 +38,6 @@ class Model:
     compiled: bool = False
     equal_lengths: bool = False
     shortest: int = 1
-    obstacle: str | None = None
 
 
 def _make(path: str, options: dict[str, Any], seed: int, recipe: str, threads: int) -> Any:
@@ -52,10 +47,6 @@ def _make(path: str, options: dict[str, Any], seed: int, recipe: str, threads: i
     arguments = {"random_state": seed, "recipe": recipe, "n_jobs": threads}
     known = inspect.signature(estimator).parameters
     return estimator(**{name: value for name, value in arguments.items() if name in known}, **options)
-
-
-def _shapelet_forest(seed: int, recipe: str, threads: int) -> Any:
-    raise ArgumentError(NO_SHAPELETS)
 
 
 def _network(name: str, label: str, published: str, path: str, **sizes: Any) -> Model:
@@ -105,7 +96,7 @@ _LIST = (
         equal_lengths=True,
         shortest=10,
     ),
-    Model(name="grsf", label="gRSF", make=_shapelet_forest, published="gRSF", obstacle=NO_SHAPELETS),
+    _baseline("gRSF", "GRSFClassifier"),
     _baseline("ARKernel", "ARKernelClassifier"),
     _baseline("SMTS", "SMTSClassifier"),
     _baseline("LPS", "LPSClassifier"),

@@ -22,6 +22,14 @@ class DataSet(NamedTuple):
     n_test: int
 
 
+# Where the data at hand are not the paper's, or not for certain, though sizes agree.
+DATA_REMARKS = {
+    "AUSLAN": "split by the week of recording, which is assumed; sizes agree with the paper's",
+    "CharacterTrajectories": "zeros at the ends are cut off, 60 to 182 steps are left of 109 to 205",
+    "CMUsubject16": "a reconstruction from recordings of subject 16: labels are inferred, the split assumed",
+}
+
+
 class Probabilities(NamedTuple):
     """Of the Bayesian signed-rank test: which of two models is better, or whether it does not matter."""
 

@@ -9,10 +9,11 @@ from typing import Any
 
 from seq2tens.experiments.report import figures
 from seq2tens.experiments.report.blocks import Block, Part, Picture, ReportOptions, Section
-from seq2tens.experiments.report.runs import provenance
+from seq2tens.experiments.report.runs import in_order, provenance
 from seq2tens.experiments.report.statistics import ALPHA, ROPE, Posterior, Scores, ranking, signed_rank
-from seq2tens.experiments.report.tables import Entry, Table, count, signed
+from seq2tens.experiments.report.tables import NONE, Entry, Table, count, signed
 from seq2tens.experiments.tsc import tables
+from seq2tens.experiments.tsc.comparison import single_runs
 from seq2tens.experiments.tsc.experiment import EXPERIMENT
 from seq2tens.experiments.tsc.results import Results, label, published, published_scores, summarise
 from seq2tens.experiments.tsc.table import NO_RECIPE, RECIPES, Row, grid
@@ -40,14 +41,15 @@ class _Finished:
     @property
     def compared(self) -> list[Results]:
         """What is ranked together: a recipe's results with those of models without one, or these alone."""
-        joined = [results.with_others(self.others) for results in self.trained if results.cells]
-        return joined or [self.others]
+        ranked = [results.with_others(self.others) for results in self.trained if results.cells]
+        return ranked or [self.others]
 
 
 def section(rows: Sequence[Row], **options: Any) -> Section:
     """All that finished cells say; `options` as in `ReportOptions`."""
     scope = ReportOptions(**options)
-    trained = tuple(summarise(rows, recipe) for recipe in RECIPES)
+    recipes = in_order([*RECIPES, *(row.recipe for row in rows if row.recipe != NO_RECIPE)], RECIPES)
+    trained = tuple(summarise(rows, recipe) for recipe in recipes)
     finished = _Finished(rows, trained, summarise(rows, NO_RECIPE))
     parts = [_overview(finished), _accuracies(finished, scope.details), _ranks(finished, scope.details)]
     if scope.details:
@@ -73,8 +75,8 @@ def _progress(finished: _Finished) -> Table:
     for results in finished.all:
         done = [row for row in finished.rows if row.recipe == results.recipe]
         total = sum(recipe == results.recipe for recipe in whole.values())
-        numbers = (len(results.models), len({row.dataset for row in done}), len(done), total)
-        rows.append((Entry(results.title), *map(count, numbers)))
+        numbers = (len(results.models), len({row.dataset for row in done}), len(done))
+        rows.append((Entry(results.title), *map(count, numbers), count(total) if total else Entry(NONE)))
     header = ("recipe", "models", "data sets", "runs", f"of, with {SEEDS} seeds")
     notes = ("What has not been run is shown as “not run”, in every table.",)
     return Table("progress", "How much has been run", header, tuple(rows), notes=notes)
@@ -104,6 +106,8 @@ def _accuracies(finished: _Finished, details: bool) -> Part:
     blocks: list[Block] = []
     for results in finished.all:
         blocks += _accuracy_table(results, details)
+    if (compared := single_runs(finished.trained)) is not None:
+        blocks.append(compared)
     far = tables.far_off(finished.all)
     blocks.append(far if far.rows else f"No accuracy is off the published mean by more than {FAR}.")
     return Part("Accuracies", tuple(blocks))

@@ -84,16 +84,17 @@ def summarise(rows: Sequence[Row], recipe: str) -> Results:
 
 def published(dataset: str, model: str) -> float | None:
     """The accuracy in the paper, None where it has none."""
-    score = ACCURACY.get(dataset, {}).get(_published_name(model))
+    score = ACCURACY.get(dataset, {}).get(published_name(model))
     return None if score is None else score.mean
 
 
 def published_probabilities(left: str, right: str) -> Probabilities | None:
     """What the paper's signed-rank test says of two models, None where it does not."""
-    return SIGNED_RANK.get((_published_name(left), _published_name(right)))
+    return SIGNED_RANK.get((published_name(left), published_name(right)))
 
 
-def _published_name(model: str) -> str:
+def published_name(model: str) -> str:
+    """What the paper calls a model, empty where it does not have it."""
     return (MODELS[model].published if model in MODELS else None) or ""
 
 

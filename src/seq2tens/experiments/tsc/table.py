@@ -11,7 +11,9 @@ from seq2tens.experiments.core.cells import AnyCell
 from seq2tens.experiments.core.rows import AnyRow, RowTable
 from seq2tens.experiments.tsc.models import MODELS
 
-RECIPES = ("fast", "paper")
+# As published: zeros in front, which the network sees. The same training with masks is a recipe of its own.
+PUBLISHED, MASKED = "paper", "paper-masked"
+RECIPES = ("fast", PUBLISHED, MASKED)
 # In the place of a recipe, for models that are not trained in epochs.
 NO_RECIPE = "-"
 
@@ -60,9 +62,10 @@ class Row(AnyRow):
     """A finished cell.
 
     `recipe` is `"-"` for a model that is not trained in epochs; `epochs` and `parameters` (those that are
-    trained, the last linear layer included) are None where there are none. Seconds do not count what is
-    compiled on first use; `peak_mib` is the memory of the process at its height, the libraries included.
-    `commit` is that of the source tree, with `"+"` where it was changed, and empty outside of one.
+    trained, the last linear layer included) are None where there are none; so is `lowest_train_loss`, that of
+    the best epoch, also in rows from before it was kept. Seconds do not count what is compiled on first use;
+    `peak_mib` is the memory of the process at its height, the libraries included. `commit` is that of the
+    source tree, with `"+"` where it was changed, and empty outside of one.
     """
 
     key: str
@@ -72,6 +75,7 @@ class Row(AnyRow):
     recipe: str
     accuracy: float
     epochs: int | None
+    lowest_train_loss: float | None = None
     parameters: int | None
     fit_seconds: float
     predict_seconds: float

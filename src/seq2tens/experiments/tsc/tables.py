@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from seq2tens.experiments.report.runs import mean_of
 from seq2tens.experiments.report.statistics import Posterior, Scores, mean_ranks
 from seq2tens.experiments.report.tables import NONE, NOT_RUN, Entry, Table, count, number, signed
-from seq2tens.experiments.tsc.published import DATASETS
+from seq2tens.experiments.tsc.published import DATA_REMARKS, DATASETS
 from seq2tens.experiments.tsc.results import (
     CellRuns,
     Results,
@@ -29,7 +29,7 @@ CLAIMS = (("fcn64-ls2t64-3", "fcn128"), ("fcn128-ls2t64-3", "fcn128"))
 
 def accuracy(results: Results, models: Sequence[str]) -> Table:
     """Data sets by models: mean ± standard deviation (seeds), beside the published mean."""
-    changed = _other_halves(results)
+    changed = _data_remarks(results)
     rows = [
         (
             Entry(dataset + (f" {DAGGER}" if dataset in changed else "")),
@@ -39,7 +39,7 @@ def accuracy(results: Results, models: Sequence[str]) -> Table:
     ]
     means = [_mean_accuracy(results.of(model), model) for model in models]
     notes = ["Mean of the runs ± their standard deviation (how many runs); below it the paper's mean."]
-    notes += [f"{DAGGER} {text}." for text in changed.values()]
+    notes += [f"{DAGGER} {dataset}: {text}." for dataset, text in changed.items()]
     return Table(
         f"accuracy-{results.slug}",
         f"Test accuracy, {results.title}",
@@ -73,18 +73,20 @@ def _mean_published(datasets: Iterable[str], model: str) -> float | None:
     return None if None in accuracies else mean_of(accuracies)
 
 
-def _other_halves(results: Results) -> dict[str, str]:
-    """Data sets whose halves have other sizes than in the paper, with a sentence about them."""
-    sentences = {}
+def _data_remarks(results: Results) -> dict[str, str]:
+    """What is to be said of data sets that are not, or not for certain, those of the paper."""
+    remarks = {}
     for (dataset, _), runs in results.cells.items():
-        if (facts := DATASETS.get(dataset)) is not None:
-            sizes = runs.rows[0].n_train, runs.rows[0].n_test
-            if sizes != (facts.n_train, facts.n_test):
-                sentences[dataset] = (
-                    f"{dataset}: trained on {sizes[0]} sequences and tested on {sizes[1]}, "
-                    f"in the paper {facts.n_train} and {facts.n_test}"
-                )
-    return sentences
+        sizes = runs.rows[0].n_train, runs.rows[0].n_test
+        facts = DATASETS.get(dataset)
+        if facts is not None and sizes != (facts.n_train, facts.n_test):
+            remarks[dataset] = (
+                f"partial, trained on {sizes[0]} sequences and tested on {sizes[1]}, "
+                f"in the paper {facts.n_train} and {facts.n_test}"
+            )
+        elif dataset in DATA_REMARKS:
+            remarks[dataset] = DATA_REMARKS[dataset]
+    return remarks
 
 
 def far_off(all_results: Sequence[Results]) -> Table:

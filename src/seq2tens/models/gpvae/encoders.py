@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -16,9 +16,9 @@ from seq2tens.models.gpvae.layers import BiLS2TBlock, ImagePreprocessor, dense_l
 from seq2tens.models.gpvae.posterior import Posterior
 from seq2tens.nn import MaskedConv
 
-Kind = Literal["conv", "bls2t"]
+Kind = Literal["conv", "bls2t", "bls2t-published", "dense"]
 Bands = Literal["softplus", "sigmoid"]
-Covariance = Literal["banded", "diagonal"]
+Covariance = Literal["banded", "diagonal", "deviations"]
 
 Values = Float[Tensor, "batch time channels"]
 Observed = Bool[Tensor, "batch time channels"]
@@ -26,21 +26,26 @@ Mask = Bool[Tensor, "batch time"]
 
 
 class Encoder(nn.Module):
-    """Convolution over time, [bidirectional LS2T,] dense layers: the mean and the two bands of a posterior.
+    """[Convolution over time,] [bidirectional LS2T,] dense layers: the mean and two bands of a posterior.
 
-    The factor B of the posterior's precision is I plus positive bands. Missing entries are 0 for `"conv"`;
-    for `"bls2t"`, which takes differences, the last value is carried forward.
+    The factor B of the posterior's precision is I plus positive bands. Missing entries are 0; for LS2T
+    layers, which take differences, the last value is carried forward.
 
     Args:
         n_channels: channels of the sequences.
         latent: latent dimensions.
-        kind: `"conv"`, or `"bls2t"` with a bidirectional LS2T layer between convolution and dense layers.
-        sizes: width of the convolution, then those of the dense layers.
+        kind: `"conv"`; `"bls2t"` with a bidirectional LS2T layer between convolution and dense layers, as
+            many functionals per direction as the convolution is wide; `"bls2t-published"`, half as many, see
+            `BiLS2TBlock`; or `"dense"`, dense layers for each step on its own, no convolution over time.
+        sizes: width of the convolution, if there is one, then those of the dense layers.
         window: steps that the convolution sees.
         order: highest level of the LS2T layer.
+        steps: the most that a sequence has, for `"bls2t-published"`.
         image_shape: height, width and colours where a step is an image, for two convolutions over it.
+        image_relu: a ReLU after the second of these as well, as published.
         bands: how bands become positive, `"softplus"` or `"sigmoid"`, which bounds them by 1.
-        covariance: `"banded"`, or `"diagonal"` for steps that are independent of each other.
+        covariance: `"banded"`; `"diagonal"` for steps that are independent of each other; `"deviations"` for
+            such steps with the softplus of the network's output as standard deviation.
     """
 
     def __init__(
@@ -52,24 +57,32 @@ class Encoder(nn.Module):
         sizes: Sequence[int] = (256, 256),
         window: int = 3,
         order: int = 4,
+        steps: int | None = None,
         image_shape: tuple[int, int, int] | None = None,
+        image_relu: bool = False,
         bands: Bands = "softplus",
         covariance: Covariance = "banded",
     ) -> None:
         super().__init__()
-        check.choice("kind", kind, ("conv", "bls2t"))
-        check.choice("bands", bands, ("softplus", "sigmoid"))
-        check.choice("covariance", covariance, ("banded", "diagonal"))
+        check.choice("kind", kind, get_args(Kind))
+        check.choice("bands", bands, get_args(Bands))
+        check.choice("covariance", covariance, get_args(Covariance))
         check.positive_int("latent", latent)
         check.require(len(sizes) > 0, "`sizes` must begin with the width of the convolution, got none")
+        check.require(
+            (steps is not None) == (kind == "bls2t-published"),
+            f"`steps` must be given for the encoder 'bls2t-published' and no other, got {steps} for {kind!r}",
+        )
         _check_image(image_shape, n_channels)
         self.n_channels, self.latent = n_channels, latent
         self.kind, self.bands, self.covariance = kind, bands, covariance
         width, *hidden = sizes
-        self.image = None if image_shape is None else ImagePreprocessor(image_shape)
-        self.convolution = MaskedConv(n_channels, width, window)
-        self.block = BiLS2TBlock(width, width, order) if kind == "bls2t" else None
+        self.image = None if image_shape is None else ImagePreprocessor(image_shape, last_relu=image_relu)
+        self.convolution = None if kind == "dense" else MaskedConv(n_channels, width, window)
+        self.block = _block(kind, width, order, steps)
         features = width if self.block is None else self.block.out_features
+        if kind == "dense":
+            features, hidden = n_channels, list(sizes)
         self.dense = dense_layers(features, hidden, (3 if covariance == "banded" else 2) * latent)
 
     def forward(
@@ -81,7 +94,8 @@ class Encoder(nn.Module):
         x = self._fill(values, observed, inside)
         if self.image is not None:
             x = self.image(x)
-        x = self.convolution(x, inside)
+        if self.convolution is not None:
+            x = self.convolution(x, inside)
         if self.block is not None:
             x = self.block(x, inside)
         return self._posterior(self.dense(x), lengths)
@@ -89,16 +103,25 @@ class Encoder(nn.Module):
     def _fill(self, values: Values, observed: Observed | None, inside: Mask | None) -> Values:
         if observed is None:
             observed = torch.ones_like(values, dtype=torch.bool)
-        if self.kind == "bls2t":
+        if self.block is not None:
             return F.forward_fill(values, observed=observed, mask=inside)
         return torch.where(observed if inside is None else observed & inside[..., None], values, 0.0)
 
     def _posterior(self, raw: Float[Tensor, "batch time bands"], lengths: Tensor | None) -> Posterior:
         mean, *rest = raw.split(self.latent, dim=-1)
+        if self.covariance == "deviations":
+            precision = nn.functional.softplus(rest[0]).reciprocal()
+            return Posterior(mean, precision, torch.zeros_like(precision[:, :-1]), lengths)
         positive = nn.functional.softplus if self.bands == "softplus" else torch.sigmoid
         diagonal, *coupling = (positive(band) for band in rest)
         off_diagonal = coupling[0][:, :-1] if coupling else torch.zeros_like(diagonal[:, :-1])
         return Posterior(mean, 1 + diagonal, off_diagonal, lengths)
+
+
+def _block(kind: Kind, width: int, order: int, steps: int | None) -> BiLS2TBlock | None:
+    if kind == "bls2t-published":
+        return BiLS2TBlock(width, width // 2, order, steps)
+    return BiLS2TBlock(width, width, order) if kind == "bls2t" else None
 
 
 def _check_image(image_shape: tuple[int, int, int] | None, n_channels: int) -> None:

@@ -12,10 +12,16 @@ from torch import Tensor, nn
 
 from seq2tens import _checks as check
 from seq2tens import functional as F
+from seq2tens.models.gpvae.images import added_around, convolved_twice
 from seq2tens.nn import BiLS2T
+from seq2tens.nn.dense import Dense
 
 Values = Float[Tensor, "batch time channels"]
 Mask = Bool[Tensor, "batch time"]
+
+
+# Added to the variance of a level.
+OUR_EPS, PUBLISHED_EPS = 1e-8, 1e-3
 
 
 def dense_layers(in_features: int, sizes: Sequence[int], out_features: int) -> nn.Sequential:
@@ -23,7 +29,7 @@ def dense_layers(in_features: int, sizes: Sequence[int], out_features: int) -> n
     widths = [in_features, *sizes, out_features]
     layers: list[nn.Module] = []
     for before, after in pairwise(widths):
-        layers += [started(nn.Linear(before, after)), nn.ReLU()]
+        layers += [started(Dense(before, after)), nn.ReLU()]
     return nn.Sequential(*layers[:-1])
 
 
@@ -41,46 +47,57 @@ def started(layer: Layer) -> Layer:
 class ImagePreprocessor(nn.Module):
     """Two convolutions of each step seen as an image, flat with the colours last; its size stays.
 
-    There is no ReLU after the second one. It has as few filters as there are colours, and with a ReLU all of
-    them can be 0 for ever after some dozen steps of training, which leaves an encoder nothing to see.
+    With `last_relu` there is a ReLU after the second one as well, as published. That convolution has as few
+    filters as there are colours, and with a ReLU all of them can be 0 for ever after some dozen steps of
+    training, which leaves an encoder nothing to see; hence there is none by default.
 
     A black and white image has 512 different neighbourhoods of 3 x 3 pixels at most. Hence its first
     convolution takes no more than 512 different values, and what each of them adds to the second one is
-    looked up in a table: the same numbers up to rounding, some thirty times faster.
+    looked up in a table: the same numbers up to rounding, some thirty times faster. Other images are
+    convolved where there is something but zeros around a pixel, see `images`.
     """
 
-    def __init__(self, image_shape: tuple[int, int, int], width: int = 256) -> None:
+    def __init__(
+        self, image_shape: tuple[int, int, int], width: int = 256, *, last_relu: bool = False
+    ) -> None:
         super().__init__()
-        self.image_shape = image_shape
+        self.image_shape, self.last_relu = image_shape, last_relu
         colours = image_shape[2]
         self.first = started(nn.Conv2d(colours, width, 3, padding="same"))
         self.second = started(nn.Conv2d(width, colours, 3, padding="same"))
 
     def forward(self, x: Values) -> Values:
         """Apply to all steps at once."""
+        filtered = self._convolved(x)
+        return filtered.relu() if self.last_relu else filtered
+
+    def _convolved(self, x: Values) -> Values:
         images = x.reshape(-1, *self.image_shape).permute(0, 3, 1, 2)
         if images.shape[1] == 1 and not x.requires_grad and bool(((x == 0) | (x == 1)).all()):
             return self._black_and_white(images[:, 0]).view(x.shape)
-        return self.second(self.first(images).relu()).permute(0, 2, 3, 1).reshape(x.shape)
+        return self._coloured(images).permute(0, 2, 3, 1).reshape(x.shape)
+
+    def _coloured(self, images: Float[Tensor, "n colours height width"]) -> Tensor:
+        if images.requires_grad or torch.is_autocast_enabled(images.device.type):
+            return self.second(self.first(images).relu())
+        bias, last_bias = self.first.bias, self.second.bias
+        assert bias is not None
+        assert last_bias is not None
+        y = convolved_twice(images.permute(0, 2, 3, 1), self.first.weight, bias, self.second.weight)
+        return (y + last_bias).permute(0, 3, 1, 2)
 
     def _black_and_white(self, images: Float[Tensor, "n height width"]) -> Tensor:
-        _, height, width = images.shape
-        table = self._table(images)
-        beyond_edge = len(table) - 1
-        codes = nn.functional.pad(_neighbourhoods(images), (1, 1, 1, 1), value=beyond_edge)
-        total = images.new_zeros(images.numel())
-        for row in range(3):
-            for column in range(3):
-                shifted = codes[:, row : row + height, column : column + width].flatten()
-                total = total + table[:, 3 * row + column].index_select(0, shifted)
+        codes, table = _neighbourhoods(images), self._table(images)
+        busy = codes != 0
+        y = added_around(busy, table.index_select(0, codes[busy]), table[0])
         assert self.second.bias is not None
-        return total + self.second.bias
+        return y + self.second.bias
 
     def _table(self, like: Tensor) -> Float[Tensor, "codes places"]:
-        """What a pixel with each neighbourhood adds to itself and to its neighbours; in the end nothing."""
+        """What a pixel with each neighbourhood adds to those around itself."""
         bits = torch.arange(512, device=like.device)[:, None] >> torch.arange(9, device=like.device) & 1
         hidden = nn.functional.linear(bits.to(like.dtype), self.first.weight.flatten(1), self.first.bias)
-        return nn.functional.pad(hidden.relu() @ self.second.weight[0].flatten(1), (0, 0, 0, 1))
+        return hidden.relu() @ self.second.weight[0].flip(1, 2).flatten(1)
 
 
 def _neighbourhoods(images: Float[Tensor, "n height width"]) -> Int[Tensor, "n height width"]:
@@ -92,46 +109,69 @@ def _neighbourhoods(images: Float[Tensor, "n height width"]) -> Int[Tensor, "n h
 
 class LevelNorm(nn.Module):
     """Layer normalisation of the levels of an LS2T layer: each level of a sequence by its mean and variance
-    over the functionals of all steps that count, then a learned scale and shift of each functional. Steps
-    that do not count become 0.
+    over the functionals of all steps that count, then a learned scale and shift. Steps that do not count
+    become 0.
 
     The paper takes statistics "only across time", where those of its batch normalisation are "across time and
     the batch"; these are pooled over a level's functionals, and so are ours. A mean over time for each
     functional on its own would take away what a sequence has all the time. As levels are of very different
-    sizes, `eps` is small.
+    sizes, `eps` is small by default.
+
+    Args:
+        order: number of levels.
+        width: functionals of each.
+        eps: added to variances.
+        steps: None for a scale and shift of each functional of each level; otherwise, as published, of each
+            functional at each of at most so many steps, which all levels share.
     """
 
-    def __init__(self, order: int, width: int, eps: float = 1e-8) -> None:
+    def __init__(self, order: int, width: int, eps: float = OUR_EPS, steps: int | None = None) -> None:
         super().__init__()
         check.positive_int("order", order)
         check.positive_int("width", width)
-        self.eps = eps
-        self.weight = nn.Parameter(torch.ones(order, width))
-        self.bias = nn.Parameter(torch.zeros(order, width))
+        self.eps, self.steps = eps, steps
+        shape = (order, width) if steps is None else (steps, 1, width)
+        self.weight = nn.Parameter(torch.ones(shape))
+        self.bias = nn.Parameter(torch.zeros(shape))
 
     def forward(
         self, levels: Float[Tensor, "batch time order width"], mask: Mask | None = None
     ) -> Float[Tensor, "batch time order width"]:
         """Normalise."""
+        weight, bias = self._scale_and_shift(levels.shape[1])
         if mask is None:
             mask = levels.new_ones(levels.shape[:2], dtype=torch.bool)
         inside = mask[:, :, None, None]
-        count = mask.sum(1).clamp(min=1)[:, None, None, None] * levels.shape[3]
-        mean = torch.where(inside, levels, 0.0).sum((1, 3), keepdim=True) / count
-        centred = torch.where(inside, levels - mean, 0.0)
-        variance = centred.square().sum((1, 3), keepdim=True) / count
-        return torch.where(inside, centred * (variance + self.eps).rsqrt() * self.weight + self.bias, 0.0)
+        levels = torch.where(inside, levels, 0.0)
+        centred = levels - F.masked_mean(levels.mean(3), mask)[:, None, :, None]
+        variance = F.masked_mean(centred.square().mean(3), mask)[:, None, :, None]
+        return torch.where(inside, centred * (variance + self.eps).rsqrt() * weight + bias, 0.0)
+
+    def _scale_and_shift(self, time: int) -> tuple[Tensor, Tensor]:
+        if self.steps is None:
+            return self.weight, self.bias
+        check.require(time <= self.steps, f"`levels` must have at most {self.steps} steps, got {time}")
+        return self.weight[:time], self.bias[:time]
 
 
 class BiLS2TBlock(nn.Module):
-    """Time, difference, BiLS2T, normalisation of each level, flatten: `2 · order · width` channels."""
+    """Time, difference, BiLS2T, normalisation of each level, flatten: `2 · order · width` channels.
 
-    def __init__(self, in_features: int, width: int, order: int) -> None:
+    Args:
+        in_features: channels of the input.
+        width: functionals per direction.
+        order: number of levels.
+        steps: None for our variant; otherwise the published one, for at most so many steps: functionals have
+            a bias, and levels are normalised with an `eps` of 1e-3, a scale and shift at every step.
+    """
+
+    def __init__(self, in_features: int, width: int, order: int, steps: int | None = None) -> None:
         super().__init__()
         # after differencing the time coordinate is a constant, which makes a bias superfluous
-        self.ls2t = BiLS2T(in_features + 1, width, order, weights="independent", bias=False)
+        bias = steps is not None
+        self.ls2t = BiLS2T(in_features + 1, width, order, weights="independent", bias=bias)
         self.out_features = 2 * order * width
-        self.norm = LevelNorm(order, 2 * width)
+        self.norm = LevelNorm(order, 2 * width, OUR_EPS if steps is None else PUBLISHED_EPS, steps)
 
     def forward(self, x: Values, mask: Mask | None = None) -> Float[Tensor, "batch time features"]:
         """Functionals of the past and of the future of each step."""

@@ -34,14 +34,15 @@ class GPVAE(nn.Module):
     """A variational autoencoder of sequences with missing entries and Gaussian processes as latent paths.
 
     Fortuin et al., "GP-VAE: Deep probabilistic time series imputation" (2020). `encoder="bls2t"` is the
-    variant of the Seq2Tens paper. With `Prior("independent")` and `covariance="diagonal"` it is the HI-VAE,
-    and with `masked=False` beside these the plain VAE.
+    kind of the Seq2Tens paper, `"bls2t-published"` as its authors have built it. With `Prior("independent")`
+    and `covariance="diagonal"` it is the HI-VAE (as published with `encoder="dense"` and
+    `covariance="deviations"`), and with `masked=False` beside these the plain VAE.
 
     Args:
         n_channels: channels of the sequences.
         latent: latent dimensions.
-        encoder: see `Encoder`, as for `encoder_sizes`, `window`, `order`, `image_shape`, `bands` and
-            `covariance`.
+        encoder: see `Encoder`, as for `encoder_sizes`, `window`, `order`, `steps`, `image_shape`,
+            `image_relu`, `bands` and `covariance`.
         decoder_sizes: see `Decoder`, as for `likelihood` and `variance`.
         prior: of the latent path.
         beta: weight of the Kullback-Leibler divergence.
@@ -57,7 +58,9 @@ class GPVAE(nn.Module):
         encoder_sizes: Sequence[int] = (256, 256),
         window: int = 3,
         order: int = 4,
+        steps: int | None = None,
         image_shape: tuple[int, int, int] | None = None,
+        image_relu: bool = False,
         bands: Bands = "softplus",
         covariance: Covariance = "banded",
         decoder_sizes: Sequence[int] = (256, 256, 256),
@@ -78,7 +81,9 @@ class GPVAE(nn.Module):
             sizes=encoder_sizes,
             window=window,
             order=order,
+            steps=steps,
             image_shape=image_shape,
+            image_relu=image_relu,
             bands=bands,
             covariance=covariance,
         )

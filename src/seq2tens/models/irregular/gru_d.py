@@ -5,10 +5,12 @@ from __future__ import annotations
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional as torch_F
 from typing_extensions import Unpack
 
 from seq2tens.models.irregular.network import IrregularNetwork, Shared, StaticState
 from seq2tens.models.irregular.readings import Readings
+from seq2tens.models.irregular.recurrent import gru_step, mask_like
 
 
 class GRUD(IrregularNetwork):
@@ -19,13 +21,27 @@ class GRUD(IrregularNetwork):
     exp(-max(0, w δ + b)), and the state decays towards 0 by exp(-max(0, W δ + b)) of all channels' δ.
 
     Static features give the initial state. The GRU-D of PyPOTS reads the decayed state as a further input,
-    too. The arguments are those of every `IrregularNetwork`; `horizon` is the unit of δ.
+    too.
+
+    Args:
+        input_dropout: see `DropoutGRU`.
+        recurrent_dropout: see `DropoutGRU`.
+
+    The others are those of every `IrregularNetwork`; `horizon` is the unit of δ.
     """
 
     def __init__(
-        self, n_channels: int, n_static: int = 0, n_classes: int = 2, **shared: Unpack[Shared]
+        self,
+        n_channels: int,
+        n_static: int = 0,
+        n_classes: int = 2,
+        *,
+        input_dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        **shared: Unpack[Shared],
     ) -> None:
         super().__init__(n_channels, n_static, n_classes, **shared)
+        self.input_dropout, self.recurrent_dropout = input_dropout, recurrent_dropout
         self.initial = StaticState(n_static, self.width)
         # Rates start above 0: below it the maximum has no gradient.
         self.input_rate = nn.Parameter(torch.rand(n_channels))
@@ -38,10 +54,15 @@ class GRUD(IrregularNetwork):
         gaps = readings.gaps() / self.horizon
         decayed = readings.filled() * decay(self.input_rate * gaps + self.input_offset)
         values = torch.where(readings.observed, readings.values, decayed)
-        inputs = torch.cat([values, readings.mask], dim=-1).unbind(1)
+        rows = torch.cat([values, readings.mask], dim=-1)
+        if self.training and self.input_dropout:
+            rows = rows * mask_like(rows[:, :1], self.input_dropout)
+        inputs = torch_F.linear(rows, self.cell.weight_ih, self.cell.bias_ih).unbind(1)
         state, states = self.initial(readings.static), []
-        for x, kept in zip(inputs, decay(self.state_rate(gaps)).unbind(1), strict=True):
-            state = self.cell(x, kept * state)
+        visible = mask_like(state, self.recurrent_dropout if self.training else 0.0)
+        for x, state_decay in zip(inputs, decay(self.state_rate(gaps)).unbind(1), strict=True):
+            state = state_decay * state
+            state = gru_step(x, state, visible * state, (self.cell.weight_hh, self.cell.bias_hh))
             states.append(state)
         return readings.last(torch.stack(states, dim=1))
 

@@ -8,9 +8,11 @@ from torch import Tensor, nn
 from typing_extensions import Unpack
 
 from seq2tens import _checks as check
+from seq2tens import functional as F
 from seq2tens.data import Batch
 from seq2tens.models.irregular.network import IrregularNetwork, Shared, StaticState
 from seq2tens.models.irregular.readings import Observations, Readings
+from seq2tens.models.irregular.recurrent import DropoutGRU
 from seq2tens.models.irregular.segments import segment_exp, segment_sum
 
 # Of the paper: how much sharper the kernel of the transient component is, and the part of the observations
@@ -74,6 +76,8 @@ class IPNet(IrregularNetwork):
     Args:
         n_references: reference points, evenly from 0 to `horizon`.
         auxiliary_weight: how much the reconstruction counts.
+        input_dropout: see `DropoutGRU`.
+        recurrent_dropout: see `DropoutGRU`.
 
     The others are those of every `IrregularNetwork`.
     """
@@ -86,6 +90,8 @@ class IPNet(IrregularNetwork):
         *,
         n_references: int = 49,
         auxiliary_weight: float = 1.0,
+        input_dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
         **shared: Unpack[Shared],
     ) -> None:
         super().__init__(n_channels, n_static, n_classes, **shared)
@@ -95,14 +101,13 @@ class IPNet(IrregularNetwork):
         self.register_buffer("references", torch.linspace(0, self.horizon, n_references), persistent=False)
         self.interpolation = Interpolation(n_channels, unit=self.horizon / (n_references - 1))
         self.initial = StaticState(n_static, self.width)
-        self.recurrent = nn.GRU(3 * n_channels, self.width, batch_first=True)
+        self.recurrent = DropoutGRU(3 * n_channels, self.width, input_dropout, recurrent_dropout)
 
     def summarize(self, readings: Readings) -> Float[Tensor, "batch width"]:
         """The state at the last reference point."""
         points = self.references.to(readings.values).expand(len(readings.values), -1)
         rows = torch.cat(self.interpolation(readings.observations(), points), dim=-1)
-        _, state = self.recurrent(rows, self.initial(readings.static)[None])
-        return state[0]
+        return self.recurrent(rows, self.initial(readings.static))[:, -1]
 
     def auxiliary_loss(self, batch: Batch) -> Float[Tensor, ""]:
         """The mean squared error at hidden observations, times its weight."""
@@ -110,5 +115,5 @@ class IPNet(IrregularNetwork):
         hidden = readings.observed & (torch.rand_like(readings.values) < HIDDEN)
         seen = readings._replace(observed=readings.observed & ~hidden).observations()
         smooth, _, _ = self.interpolation(seen, readings.times)
-        errors = torch.where(hidden, smooth - readings.values, 0.0)
-        return self.auxiliary_weight * (errors**2).sum() / hidden.sum().clamp(min=1)
+        errors = (smooth - readings.values).square()
+        return self.auxiliary_weight * F.masked_mean(errors, hidden, dim=(0, 1, 2))

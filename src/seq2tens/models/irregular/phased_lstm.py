@@ -9,8 +9,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from typing_extensions import Unpack
 
+from seq2tens import _checks as check
 from seq2tens.models.irregular.network import IrregularNetwork, Shared, StaticState
-from seq2tens.models.irregular.readings import Readings
+from seq2tens.models.irregular.readings import Fill, Readings
 
 # Of the paper: the part of its period for which a gate is open at first, and what leaks while it is closed.
 OPEN_RATIO = 0.05
@@ -47,21 +48,38 @@ class PhasedLSTM(IrregularNetwork):
     """A long short-term memory whose units are updated in phases of real time.
 
     Neil, Pfeiffer and Liu, "Phased LSTM: accelerating recurrent network training for long or event-based
-    sequences" (2016). It reads values carried forward and observation masks; static features give the initial
-    state. The arguments are those of every `IrregularNetwork`; `horizon` is the longest period at first.
+    sequences" (2016). It reads values and observation masks; static features give the initial state.
+
+    Args:
+        fill: entries that were not observed are the channel's `"last"` value or `"zero"`, the mean.
+        since_observed: read the time since each channel was observed as well, in the unit of times.
+        leak: of closed gates in training.
+
+    The others are those of every `IrregularNetwork`; `horizon` is the longest period at first.
     """
 
     def __init__(
-        self, n_channels: int, n_static: int = 0, n_classes: int = 2, **shared: Unpack[Shared]
+        self,
+        n_channels: int,
+        n_static: int = 0,
+        n_classes: int = 2,
+        *,
+        fill: Fill = "last",
+        since_observed: bool = False,
+        leak: float = LEAK,
+        **shared: Unpack[Shared],
     ) -> None:
         super().__init__(n_channels, n_static, n_classes, **shared)
+        check.choice("fill", fill, ("last", "zero"))
+        self.fill, self.since_observed = fill, since_observed
         self.initial = StaticState(n_static, self.width)
-        self.gate = TimeGate(self.width, self.horizon)
-        self.cell = nn.LSTMCell(2 * n_channels, self.width)
+        self.gate = TimeGate(self.width, self.horizon, leak)
+        self.cell = nn.LSTMCell((3 if since_observed else 2) * n_channels, self.width)
 
     def summarize(self, readings: Readings) -> Float[Tensor, "batch width"]:
         """The output after the last step."""
-        inputs = torch.cat([readings.filled(), readings.mask], dim=-1).unbind(1)
+        rows = [readings.filled(self.fill), readings.mask]
+        inputs = torch.cat([*rows, readings.gaps()] if self.since_observed else rows, dim=-1).unbind(1)
         output = self.initial(readings.static)
         memory, outputs = torch.zeros_like(output), []
         for x, openness in zip(inputs, self.gate(readings.times).unbind(1), strict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -11,6 +11,9 @@ from torch import Tensor
 from seq2tens import _checks as check
 from seq2tens import functional as F
 from seq2tens.data import Batch
+
+# What stands in the place of an entry that was not observed: the channel's last value, or its mean.
+Fill = Literal["last", "zero"]
 
 
 class Observations(NamedTuple):
@@ -39,9 +42,9 @@ class Readings(NamedTuple):
         """`observed` as numbers."""
         return self.observed.to(self.values)
 
-    def filled(self) -> Float[Tensor, "batch time channels"]:
-        """The last value of each channel, 0 before the first."""
-        return F.forward_fill(self.values, observed=self.observed)
+    def filled(self, fill: Fill = "last") -> Float[Tensor, "batch time channels"]:
+        """The last value of each channel, 0 before the first; or 0 wherever nothing was observed."""
+        return F.forward_fill(self.values, observed=self.observed) if fill == "last" else self.values
 
     def gaps(self) -> Float[Tensor, "batch time channels"]:
         """The time since each channel was observed before this step, or since the first step."""

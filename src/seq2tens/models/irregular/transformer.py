@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from typing_extensions import Unpack
 
 from seq2tens import _checks as check
+from seq2tens import functional as F
 from seq2tens.models.irregular.network import IrregularNetwork, Shared, StaticState, TimeEncoding
 from seq2tens.models.irregular.readings import Readings
 
@@ -57,4 +58,4 @@ class TimeSeriesTransformer(IrregularNetwork):
         rows = torch.cat([self.initial(readings.static)[:, None], steps], dim=1)
         inside = nn.functional.pad(readings.inside, (1, 0), value=True)
         encoded = self.encoder(rows, src_key_padding_mask=~inside)
-        return torch.where(inside[..., None], encoded, 0.0).sum(1) / inside.sum(1, keepdim=True)
+        return F.masked_mean(encoded, inside)

@@ -34,6 +34,22 @@ class Backward(native.Struct):
     _fields_ = native.fields("call", ctypes.POINTER(Forward)) + native.arrays("out x coefficients")
 
 
+class Options(NamedTuple):
+    """What a call is to compute."""
+
+    order: int
+    sequences: bool  # the map of every beginning, not only of the whole
+    increments: bool  # steps are differences of the points
+
+
+class Saved(NamedTuple):
+    """What a backward pass needs of its forward pass."""
+
+    checkpoints: Tensor  # the lower levels of the state before every block of steps
+    x: Tensor
+    coefficients: Tensor
+
+
 class Plan(NamedTuple):
     """How one call is cut up. It depends on shapes only, so results do not depend on thread counts."""
 
@@ -42,8 +58,9 @@ class Plan(NamedTuple):
     checkpoints: tuple[int, ...]  # and of the states before every block of steps
 
 
-def _plan(shape: tuple[int, ...], order: int, sequences: bool, increments: bool) -> Plan:
+def _plan(shape: tuple[int, ...], options: Options) -> Plan:
     batch, points, dim = shape
+    order, sequences, increments = options
     length, top = points - increments, dim**order
     lower = sum(dim**m for m in range(order))
     lanes = _LANES if batch >= _LANES // 2 and top < _LARGE and not sequences else 1
@@ -60,21 +77,21 @@ def full_map(
 ) -> Tensor:
     """Same signature and meaning as `reference.full_map`."""
     keep = may_be_differentiated(x, coefficients)
-    options = order, return_sequences, increments
+    options = Options(order, return_sequences, increments)
     if is_observed(x):
         return torch.ops.seq2tens.full_map(x, coefficients, *options, keep)[0]
-    return (
-        _Unobserved.apply(x, coefficients, options) if keep else _compute(x, coefficients, *options, keep)[0]
-    )
+    if keep:
+        return _Unobserved.apply(x, coefficients, options)
+    return _compute(x, coefficients, options, keep)[0]
 
 
 class _Unobserved(torch.autograd.Function):
     """The two operations under autograd, without the dispatcher, which costs as much as a small call."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, coefficients: Tensor, options: tuple[int, bool, bool]) -> Tensor:
-        out, checkpoints = _compute(x, coefficients, *options, True)
-        ctx.save_for_backward(checkpoints, x, coefficients)
+    def forward(ctx: Any, x: Tensor, coefficients: Tensor, options: Options) -> Tensor:
+        out, checkpoints = _compute(x, coefficients, options, True)
+        ctx.save_for_backward(*Saved(checkpoints, x, coefficients))
         ctx.options = options
         return out
 
@@ -83,29 +100,26 @@ class _Unobserved(torch.autograd.Function):
         learn = ctx.needs_input_grad[1]
         # with a graph of its own the backward pass is to be differentiated again
         direct = not torch.is_grad_enabled() and not is_observed(dout)
-        run: Any = _compute_backward if direct else torch.ops.seq2tens.full_map_backward
-        dx, dcoefficients = run(dout, *ctx.saved_tensors, *ctx.options, learn)
+        run: Any = _compute_backward if direct else _call_backward
+        dx, dcoefficients = run(dout, Saved(*ctx.saved_tensors), ctx.options, learn)
         return dx, dcoefficients if learn else None, None
 
 
 class _Call:
     """The struct of a call, and the contiguous tensors whose addresses stand in it."""
 
-    def __init__(self, x: Tensor, coefficients: Tensor, plan: Plan, options: tuple[int, bool, bool]) -> None:
-        order, sequences, increments = options
+    def __init__(self, x: Tensor, coefficients: Tensor, plan: Plan, options: Options) -> None:
         self.tensors = x.contiguous(), coefficients.double().contiguous()
         self.struct = Forward(
-            x.dtype == torch.float64, native.threads(), *x.shape, order, len(coefficients), increments,
-            sequences, plan.lanes, _BLOCK, *map(native.address, self.tensors),
+            x.dtype == torch.float64, native.threads(), *x.shape, options.order, len(coefficients),
+            options.increments, options.sequences, plan.lanes, _BLOCK, *map(native.address, self.tensors),
         )  # fmt: skip
 
 
-def _compute(
-    x: Tensor, coefficients: Tensor, order: int, sequences: bool, increments: bool, keep: bool
-) -> tuple[Tensor, Tensor]:
+def _compute(x: Tensor, coefficients: Tensor, options: Options, keep: bool) -> tuple[Tensor, Tensor]:
     """The coordinates of Φ, and the lower levels of the state before every block of steps."""
-    plan = _make_plan(tuple(x.shape), order, sequences, increments)
-    call = _Call(x, coefficients, plan, (order, sequences, increments))
+    plan = _make_plan(tuple(x.shape), options)
+    call = _Call(x, coefficients, plan, options)
     out = torch.empty(plan.out, dtype=x.dtype)
     checkpoints = torch.empty(plan.checkpoints if keep else 0, dtype=torch.float64)
     call.struct.out = out.data_ptr()
@@ -122,31 +136,26 @@ _register = torch.library.custom_op(
     schema="(Tensor x, Tensor coefficients, int order, bool sequences, bool increments, bool keep) "
     "-> (Tensor, Tensor)",
 )
-_forward = _register(_compute)
+
+
+@_register
+def _forward(x: Tensor, coefficients: Tensor, *flags: Any) -> tuple[Tensor, Tensor]:
+    *options, keep = flags
+    return _compute(x, coefficients, Options(*options), keep)
 
 
 @_forward.register_fake
-def _(
-    x: Tensor, coefficients: Tensor, order: int, sequences: bool, increments: bool, keep: bool
-) -> tuple[Tensor, Tensor]:
-    plan = _plan(x.shape, order, sequences, increments)
+def _(x: Tensor, coefficients: Tensor, *flags: Any) -> tuple[Tensor, Tensor]:
+    *options, keep = flags
+    plan = _plan(x.shape, Options(*options))
     return x.new_empty(plan.out), x.new_empty(plan.checkpoints if keep else 0, dtype=torch.float64)
 
 
-def _compute_backward(
-    dout: Tensor,
-    checkpoints: Tensor,
-    x: Tensor,
-    coefficients: Tensor,
-    order: int,
-    sequences: bool,
-    increments: bool,
-    learn: bool,
-) -> tuple[Tensor, Tensor]:
+def _compute_backward(dout: Tensor, saved: Saved, options: Options, learn: bool) -> tuple[Tensor, Tensor]:
     """Derivatives by x and by the coefficients; the latter are 0 unless `learn`."""
-    plan = _make_plan(tuple(x.shape), order, sequences, increments)
-    call = _Call(x, coefficients, plan, (order, sequences, increments))
-    dout, checkpoints = dout.contiguous(), checkpoints.contiguous()
+    x, coefficients = saved.x, saved.coefficients
+    call = _Call(x, coefficients, _make_plan(tuple(x.shape), options), options)
+    dout, checkpoints = dout.contiguous(), saved.checkpoints.contiguous()
     dx = torch.empty_like(x, memory_format=torch.contiguous_format)
     dcoefficients = torch.zeros(len(coefficients), dtype=torch.float64)
     call.struct.checkpoints = checkpoints.data_ptr()
@@ -164,7 +173,18 @@ _register_backward = torch.library.custom_op(
     schema="(Tensor dout, Tensor checkpoints, Tensor x, Tensor coefficients, int order, bool sequences, "
     "bool increments, bool learn) -> (Tensor, Tensor)",
 )
-_backward = _register_backward(_compute_backward)
+
+
+@_register_backward
+def _backward(dout: Tensor, *flags: Any) -> tuple[Tensor, Tensor]:
+    checkpoints, x, coefficients, *options, learn = flags
+    return _compute_backward(dout, Saved(checkpoints, x, coefficients), Options(*options), learn)
+
+
+def _call_backward(dout: Tensor, saved: Saved, options: Options, learn: bool) -> tuple[Tensor, Tensor]:
+    """`_compute_backward` as an operation that torch sees."""
+    dx, dcoefficients = torch.ops.seq2tens.full_map_backward(dout, *saved, *options, learn)
+    return dx, dcoefficients
 
 
 @_backward.register_fake
@@ -175,14 +195,15 @@ def _(
 
 
 def _setup_context(ctx: Any, inputs: tuple, output: tuple) -> None:
-    x, coefficients, *ctx.options, _ = inputs
-    ctx.save_for_backward(output[1], x, coefficients)
+    x, coefficients, *options, _ = inputs
+    ctx.options = Options(*options)
+    ctx.save_for_backward(*Saved(output[1], x, coefficients))
     ctx.mark_non_differentiable(output[1])
 
 
 def _differentiate(ctx: Any, dout: Tensor, dkept: Tensor) -> tuple:
     learn = ctx.needs_input_grad[1]
-    dx, dc = torch.ops.seq2tens.full_map_backward(dout, *ctx.saved_tensors, *ctx.options, learn)
+    dx, dc = _call_backward(dout, Saved(*ctx.saved_tensors), ctx.options, learn)
     return dx, dc if learn else None, None, None, None, None
 
 

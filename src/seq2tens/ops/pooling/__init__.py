@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -12,7 +14,7 @@ Levels = Float[Tensor, "batch time width"]
 Lengths = Int[Tensor, " batch"]
 Pooled = Float[Tensor, "batch width"]
 
-# A comparison is a ramp of width 1 / STEEPNESS, not a jump: rounding must not decide about a step.
+# A comparison is a ramp of width 1 / steepness, not a jump: rounding must not decide about a step.
 STEEPNESS = 8.0
 
 for _operation in ("pool_path", "pool_contest"):
@@ -20,15 +22,24 @@ for _operation in ("pool_path", "pool_contest"):
     dispatch.register(_operation, "reference", getattr(reference, _operation), dispatch.always_supported)
 
 
-def pool_path(path: Levels, lengths: Lengths, threshold: Float[Tensor, " width"]) -> tuple[Pooled, Pooled]:
-    """Share of the steps above a threshold, and the maximum, for every functional.
+class PathPools(NamedTuple):
+    """Three numbers for every functional: how often, how long in a row and how unsteadily it is high."""
+
+    share: Pooled  # of the steps above the threshold
+    stretch: Pooled  # the most of them in a row, as a share of all steps
+    changes: Pooled  # how often the threshold is crossed, per step
+
+
+def pool_path(
+    path: Levels, lengths: Lengths, threshold: Float[Tensor, " width"], steepness: float = STEEPNESS
+) -> PathPools:
+    """When a path is above a threshold.
 
     Sequences have at least one step; those from `lengths` on are not looked at.
     """
     path = path.to(accumulation_dtype(path))
     threshold = threshold.to(path.dtype)
-    pooled: tuple[Pooled, Pooled] = dispatch.run("pool_path", None, path, lengths, threshold, STEEPNESS)
-    return pooled
+    return PathPools(*dispatch.run("pool_path", None, path, lengths, threshold, steepness))
 
 
 def pool_contest(path: Levels, lengths: Lengths, groups: int) -> tuple[Pooled, Pooled]:

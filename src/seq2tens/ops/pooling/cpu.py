@@ -17,7 +17,7 @@ class PathPool(native.Struct):
     _fields_ = (
         *native.fields("is_double threads batch length width"),
         ("steepness", ctypes.c_double),
-        *native.arrays("path lengths threshold share peak"),
+        *native.arrays("path lengths threshold share stretch changes"),
     )
 
 
@@ -32,19 +32,19 @@ class ContestPool(native.Struct):
     )
 
 
-def pool_path(path: Tensor, lengths: Tensor, threshold: Tensor, steepness: float) -> tuple[Tensor, Tensor]:
+def pool_path(path: Tensor, lengths: Tensor, threshold: Tensor, steepness: float) -> tuple[Tensor, ...]:
     """Same signature and meaning as `reference.pool_path`."""
     path, lengths, threshold = path.contiguous(), lengths.long().contiguous(), threshold.contiguous()
-    results = _two_rows_each(path)
+    results = _rows_each(path, 3)
     addresses = map(native.address, (path, lengths, threshold, *results))
     native.run("pool_path", PathPool(*_sizes(path), steepness, *addresses))
     return results
 
 
-def pool_contest(path: Tensor, lengths: Tensor, groups: int, steepness: float) -> tuple[Tensor, Tensor]:
+def pool_contest(path: Tensor, lengths: Tensor, groups: int, steepness: float) -> tuple[Tensor, ...]:
     """Same signature and meaning as `reference.pool_contest`."""
     path, lengths = path.contiguous(), lengths.long().contiguous()
-    results = _two_rows_each(path)
+    results = _rows_each(path, 2)
     addresses = map(native.address, (path, lengths, *results))
     native.run("pool_contest", ContestPool(*_sizes(path), groups, steepness, *addresses))
     return results
@@ -54,7 +54,6 @@ def _sizes(path: Tensor) -> tuple[int, ...]:
     return path.dtype == torch.float64, native.threads(), *path.shape
 
 
-def _two_rows_each(path: Tensor) -> tuple[Tensor, Tensor]:
-    """Room for two pools of every sequence."""
-    shape = (path.shape[0], path.shape[2])
-    return path.new_empty(shape), path.new_empty(shape)
+def _rows_each(path: Tensor, pools: int) -> tuple[Tensor, ...]:
+    """Room for so many pools of every sequence."""
+    return tuple(path.new_empty(path.shape[0], path.shape[2]) for _ in range(pools))

@@ -6,14 +6,24 @@ import torch
 from torch import Tensor
 
 
-def pool_path(path: Tensor, lengths: Tensor, threshold: Tensor, steepness: float) -> tuple[Tensor, Tensor]:
-    """Mean of a ramp from 0 to 1 around the threshold, and maximum, over the steps of every sequence."""
+def pool_path(path: Tensor, lengths: Tensor, threshold: Tensor, steepness: float) -> tuple[Tensor, ...]:
+    """Of a ramp from 0 to 1 around the threshold: its mean, its longest stretch near 1, and its changes."""
     ramp = ((path - threshold) * steepness + 0.5).clamp(0, 1)
-    peak = torch.where(_inside(path, lengths), path, -torch.inf).amax(1)
-    return _mean(ramp, lengths), peak
+    ramp = torch.where(_inside(path, lengths), ramp, 0.0)
+    change = torch.where(_inside(path, lengths), ramp.diff(dim=1, prepend=ramp[:, :1]).abs(), 0.0)
+    return _mean(ramp, lengths), _longest_stretch(ramp) / lengths[:, None], _mean(change, lengths)
 
 
-def pool_contest(path: Tensor, lengths: Tensor, groups: int, steepness: float) -> tuple[Tensor, Tensor]:
+def _longest_stretch(ramp: Tensor) -> Tensor:
+    """The maximum of r_i = ramp_i (r_(i-1) + 1); with a ramp that is 0 or 1, the most ones in a row."""
+    run = longest = torch.zeros_like(ramp[:, 0])
+    for step in ramp.unbind(1):
+        run = (run + 1) * step
+        longest = torch.maximum(longest, run)
+    return longest
+
+
+def pool_contest(path: Tensor, lengths: Tensor, groups: int, steepness: float) -> tuple[Tensor, ...]:
     """Means of two ramps, from 1 at the highest and lowest of a group to 0; the first times the highest."""
     rivals = path.unflatten(2, (-1, groups))
     top, bottom = rivals.amax(2, keepdim=True), rivals.amin(2, keepdim=True)

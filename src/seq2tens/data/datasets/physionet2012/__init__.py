@@ -14,7 +14,7 @@ from seq2tens._checks import choice, require
 from seq2tens.data.datasets._folders import dataset_folder
 from seq2tens.data.datasets.physionet2012._arrays import is_packed, read_packed
 from seq2tens.data.datasets.physionet2012._grid import GRID_CHANNELS, grid
-from seq2tens.data.datasets.physionet2012._measurements import CHANNELS, STATIC, Records, Skipped
+from seq2tens.data.datasets.physionet2012._measurements import CHANNELS, STATIC, Pick, Records, Skipped
 from seq2tens.data.datasets.physionet2012._text import read_text
 from seq2tens.data.labelled import Labelled
 from seq2tens.data.readers._text import naming
@@ -23,6 +23,7 @@ from seq2tens.data.readers._zip import read_arrays
 __all__ = [
     "CHANNELS",
     "GRID_CHANNELS",
+    "LATER_SPLITS",
     "STATIC",
     "Records",
     "Skipped",
@@ -34,6 +35,9 @@ __all__ = [
 ]
 
 PARTS = ("train", "val", "test")
+# Of a file with several splits, that of Raindrop (Zhang et al., 2022), which most later work reports on.
+LATER_SPLITS = (1, 2, 3, 4, 5)
+LATER_FILE = "raindrop_splits.npz"
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +69,7 @@ def load(
     folder: str | Path | None = None,
     *,
     skip_bad: bool = False,
-    split: str | Path | Mapping[str, Any] | None = None,
+    split: int | str | Path | Mapping[str, Any] | None = None,
 ) -> Stays:
     """Read all stays and split them; from packed arrays, or else from the challenge's text files.
 
@@ -76,23 +80,32 @@ def load(
         skip_bad: leave out text files that cannot be read and go on; `skipped` of the result says which and
             why.
         split: record numbers of `train`, `val` and `test`, as a mapping or an `.npz` file (default:
-            `split.npz` in the folder, which is the split of the published baselines).
+            `split.npz` in the folder, which is the split of the published baselines). A number from 1 to 5 is
+            one of the splits of later work, those of Raindrop, in `raindrop_splits.npz` in the folder.
     """
     home = dataset_folder(folder, "physionet2012")
     _check_layout(home)
-    division = _read_split(home / "split.npz" if split is None else split)
+    if isinstance(split, int):
+        division = _read_later(home, split)
+    else:
+        division = _read_split(home / "split.npz" if split is None else split)
     return _parts(read_packed(home) if is_packed(home) else _read_sets(home, skip_bad), division)
 
 
-def load_set(letter: str, folder: str | Path | None = None, *, skip_bad: bool = False) -> Records:
-    """Read one of the challenge's sets, `a`, `b` or `c`, without a split; otherwise as `load`."""
+def load_set(
+    letter: str, folder: str | Path | None = None, *, skip_bad: bool = False, pick: Pick = "mean"
+) -> Records:
+    """Read one of the challenge's sets, `a`, `b` or `c`, without a split; otherwise as `load`.
+
+    Of several values of a parameter at one time, the `"mean"` counts or the `"last"`, as `pick` says.
+    """
     choice("letter", letter, ("a", "b", "c"))
     home = dataset_folder(folder, "physionet2012")
     _check_layout(home)
     if is_packed(home):
-        return read_packed(home, letter)
+        return read_packed(home, letter, pick)
     require((home / f"set-{letter}").is_dir(), f"`folder` must hold set-{letter}, got {str(home)!r}")
-    return _read_set(home / f"set-{letter}", skip_bad)
+    return _read_set(home / f"set-{letter}", skip_bad, pick)
 
 
 def _sets(home: Path) -> list[Path]:
@@ -112,13 +125,13 @@ def _read_sets(home: Path, skip_bad: bool) -> Records:
     return Records.concatenate([_read_set(path, skip_bad) for path in _sets(home)])
 
 
-def _read_set(path: Path, skip_bad: bool) -> Records:
+def _read_set(path: Path, skip_bad: bool, pick: Pick = "mean") -> Records:
     outcomes = path.parent / f"Outcomes-{path.name[-1]}.txt"
     require(
         outcomes.is_file(),
         f"`folder` must hold {outcomes.name} beside {path.name}, got {str(path.parent)!r}",
     )
-    return read_text(path, outcomes, skip_bad=skip_bad)
+    return read_text(path, outcomes, skip_bad=skip_bad, pick=pick)
 
 
 def _read_split(split: str | Path | Mapping[str, Any]) -> dict[str, Int[np.ndarray, " stays"]]:
@@ -140,6 +153,16 @@ def _read_split(split: str | Path | Mapping[str, Any]) -> dict[str, Int[np.ndarr
     )
     with naming(Path(split)):
         return _read_split(read_arrays(Path(split), PARTS))
+
+
+def _read_later(home: Path, number: int) -> dict[str, Int[np.ndarray, " stays"]]:
+    """One of the splits of later work."""
+    choice("split", number, LATER_SPLITS)
+    path = home / LATER_FILE
+    require(path.is_file(), f"`split` {number} must be in {path}, which does not exist")
+    with naming(path):
+        found = read_arrays(path, tuple(f"{part}{number}" for part in PARTS))
+        return _read_split({part: found[f"{part}{number}"] for part in PARTS})
 
 
 def _check_apart(division: dict[str, Int[np.ndarray, " stays"]]) -> None:

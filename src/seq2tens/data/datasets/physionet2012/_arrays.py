@@ -9,7 +9,14 @@ from jaxtyping import Int
 
 from seq2tens._checks import require
 from seq2tens.data import _packed
-from seq2tens.data.datasets.physionet2012._measurements import HORIZON, NUMBERS, Measurements, Records, gather
+from seq2tens.data.datasets.physionet2012._measurements import (
+    HORIZON,
+    NUMBERS,
+    Measurements,
+    Pick,
+    Records,
+    gather,
+)
 from seq2tens.data.readers._text import malformed, naming, numbered_lines
 from seq2tens.data.readers._zip import read_arrays
 
@@ -22,14 +29,14 @@ def is_packed(folder: Path) -> bool:
     return (folder / PARAMETERS).is_file()
 
 
-def read_packed(folder: Path, letter: str = "?") -> Records:
+def read_packed(folder: Path, letter: str = "?", pick: Pick = "mean") -> Records:
     """The stays of the folder, all or those of one set."""
     numbers = _numbers(folder / PARAMETERS)
     files = sorted(folder.glob(f"physionet_{letter}.npz"))
     if not files:
         wanted = "s physionet_a.npz, physionet_b.npz, …" if letter == "?" else f" physionet_{letter}.npz"
         raise malformed(folder, f"must hold the file{wanted}, got none")
-    return Records.concatenate([_read_file(path, numbers) for path in files])
+    return Records.concatenate([_read_file(path, numbers, pick) for path in files])
 
 
 def _numbers(path: Path) -> np.ndarray:
@@ -41,7 +48,7 @@ def _numbers(path: Path) -> np.ndarray:
     return np.array([NUMBERS[name] for _, name in names])
 
 
-def _read_file(path: Path, numbers: np.ndarray) -> Records:
+def _read_file(path: Path, numbers: np.ndarray, pick: Pick) -> Records:
     with naming(path):
         file = read_arrays(path, ("record", "minute", "param", "value", "outcomes"))
         record, minute, parameter = (_integers(name, file[name]) for name in ("record", "minute", "param"))
@@ -54,7 +61,7 @@ def _read_file(path: Path, numbers: np.ndarray) -> Records:
         deaths = _deaths(outcomes)
         without = np.setdiff1d(record, outcomes[:, 0])
         require(len(without) == 0, f"`outcomes` must have a row for record {without[:1].sum()}, got none")
-        return gather(Measurements(record, minute, numbers[parameter], value), deaths)
+        return gather(Measurements(record, minute, numbers[parameter], value), deaths, pick=pick)
 
 
 def _integers(name: str, array: np.ndarray) -> Int[np.ndarray, "*shape"]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from seq2tens._checks import positive_int, require
-from seq2tens.data.datasets.physionet2012._measurements import CHANNELS
+from seq2tens._checks import choice, positive_int, require
+from seq2tens.data.datasets.physionet2012._measurements import CHANNELS, Pick, picked
 from seq2tens.data.incomplete import Incomplete
 from seq2tens.data.labelled import Labelled
 
@@ -14,27 +14,31 @@ from seq2tens.data.labelled import Labelled
 GRID_CHANNELS = tuple(name for name in CHANNELS if name not in ("Weight", "MechVent"))
 
 
-def grid(stays: Labelled, hours: int = 48, channels: tuple[str, ...] = GRID_CHANNELS) -> Incomplete:
-    """One step per hour since admission: the mean of what was measured within it.
+def grid(
+    stays: Labelled, hours: int = 48, channels: tuple[str, ...] = GRID_CHANNELS, *, pick: Pick = "mean"
+) -> Incomplete:
+    """One step per hour since admission: the mean of what was measured within it, or the last value.
 
-    Values are as found, not scaled. Published experiments take the last value of an hour in place of the
-    mean. What was measured at the end of the last hour, or later, is left out.
+    Values are as found, not scaled. What was measured at the end of the last hour, or later, is left out.
 
     Args:
         stays: stays with times in hours, such as a part of `load` or the stays of `load_set`.
         hours: number of steps.
         channels: the variables to keep (default: the 35 of the published experiments; not `Weight` and
             `MechVent`).
+        pick: `"mean"` or `"last"`, the value that counts for an hour. The data of BRITS, on which published
+            imputations are measured, are `grid(load_set("a", pick="last").stays, pick="last")`.
     """
     positive_int("hours", hours)
+    choice("pick", pick, ("mean", "last"))
     names = stays.channels or ()
     for name in channels:
         require(name in names, f"`channels` must be among those of `stays`, got {name!r}")
-    values = _hourly_means(stays, hours)[:, :, [names.index(name) for name in channels]]
+    values = _hourly(stays, hours, pick)[:, :, [names.index(name) for name in channels]]
     return Incomplete.from_array(values, labels=stays.labels, ids=stays.ids, channels=channels)
 
 
-def _hourly_means(stays: Labelled, hours: int) -> Float[np.ndarray, "stays hours channels"]:
+def _hourly(stays: Labelled, hours: int, pick: Pick) -> Float[np.ndarray, "stays hours channels"]:
     sequences = stays.sequences
     require(sequences.times is not None, "`stays` must have times, in hours, got None")
     hour = np.floor(np.asarray(sequences.times)).astype(np.int64)
@@ -43,7 +47,4 @@ def _hourly_means(stays: Labelled, hours: int) -> Float[np.ndarray, "stays hours
     step, channel = np.nonzero(~np.isnan(sequences.values) & (hour < hours)[:, None])
     shape = (len(stays), hours, sequences.n_channels)
     entry = np.ravel_multi_index((stay[step], hour[step], channel), shape)
-    counts = np.bincount(entry, minlength=int(np.prod(shape)))
-    sums = np.bincount(entry, sequences.values[step, channel], minlength=len(counts))
-    with np.errstate(invalid="ignore"):  # 0/0 is NaN: nothing was measured
-        return (sums / counts).astype(np.float32).reshape(shape)
+    return picked(entry, sequences.values[step, channel], int(np.prod(shape)), pick).reshape(shape)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from seq2tens._checks import choice
 from seq2tens.data import _packed
 from seq2tens.data.labelled import Labelled
 from seq2tens.data.sequences import Sequences
 
+# Which of several values counts: those of a parameter at one time, or within one hour.
+Pick = Literal["mean", "last"]
 DESCRIPTORS = ("RecordID", "Age", "Gender", "Height", "ICUType")
 # fmt: off
 CHANNELS = (
@@ -69,7 +73,7 @@ class Records:
         stays: the stays that have a time series, in the order of their record numbers.
         left_out: record numbers of those that have none.
         skipped: those that could not be read, and why.
-        repeated: values beyond the first of a parameter at one time; the mean of them all is taken.
+        repeated: values beyond the first of a parameter at one time.
     """
 
     stays: Labelled
@@ -93,18 +97,23 @@ class Records:
 
 
 def gather(
-    measurements: Measurements, deaths: dict[int, int] | None, skipped: tuple[Skipped, ...] = ()
+    measurements: Measurements,
+    deaths: dict[int, int] | None,
+    skipped: tuple[Skipped, ...] = (),
+    pick: Pick = "mean",
 ) -> Records:
     """Group the measurements by stay and time.
 
-    Of several values of a parameter at one time, the mean is taken, as for the published baselines.
+    Of several values of a parameter at one time, the mean is taken, as for the published baselines of
+    mortality prediction, or the last one of the file, as for those of imputation.
     """
+    choice("pick", pick, ("mean", "last"))
     ids = np.unique(measurements.record)
     series = _known_series(measurements)
     has_series = np.isin(ids, series.record[series.parameter != WEIGHT])
     with_series = ids[has_series]
     sequences, repeated = _sequences(
-        series[np.isin(series.record, with_series)], with_series, _static(measurements, with_series)
+        series[np.isin(series.record, with_series)], with_series, _static(measurements, with_series), pick
     )
     labels = (
         None
@@ -119,19 +128,29 @@ def _known_series(measurements: Measurements) -> Measurements:
 
 
 def _sequences(
-    series: Measurements, ids: np.ndarray, static: Float[np.ndarray, "stays features"]
+    series: Measurements, ids: np.ndarray, static: Float[np.ndarray, "stays features"], pick: Pick
 ) -> tuple[Sequences, int]:
     """One step per distinct time, and how many values had to share their entry with another."""
     stay = np.searchsorted(ids, series.record)
     moments, step = np.unique(stay * HORIZON + series.minute, return_inverse=True)
     entry = step * len(CHANNELS) + series.parameter - FIRST_CHANNEL
-    size = len(moments) * len(CHANNELS)
-    counts = np.bincount(entry, minlength=size)
-    with np.errstate(invalid="ignore"):  # 0/0 is NaN: nothing was measured
-        means = np.bincount(entry, series.value, minlength=size) / counts
+    values = picked(entry, series.value, len(moments) * len(CHANNELS), pick)
     offsets = _packed.offsets_of(np.bincount(moments // HORIZON, minlength=len(ids)))
-    values = means.astype(np.float32).reshape(len(moments), len(CHANNELS))
-    return Sequences(values, offsets, moments % HORIZON / 60, static), len(entry) - int((counts > 0).sum())
+    table = values.reshape(len(moments), len(CHANNELS))
+    return Sequences(table, offsets, moments % HORIZON / 60, static), len(entry) - len(np.unique(entry))
+
+
+def picked(
+    entry: Int[np.ndarray, " values"], values: Float[np.ndarray, " values"], size: int, pick: Pick
+) -> Float[np.ndarray, " size"]:
+    """One value for each of `size` entries, the mean or the last of those it has; NaN where it has none."""
+    if pick == "last":
+        table = np.full(size, np.nan, dtype=np.float32)
+        table[entry] = values  # of a repeated index the last assignment stays
+        return table
+    with np.errstate(invalid="ignore"):  # 0/0 is NaN: nothing was measured
+        means = np.bincount(entry, values, minlength=size) / np.bincount(entry, minlength=size)
+    return means.astype(np.float32)
 
 
 def _static(measurements: Measurements, ids: np.ndarray) -> Float[np.ndarray, "stays features"]:

@@ -17,6 +17,7 @@ from seq2tens.data.datasets.physionet2012._measurements import (
     NUMBERS,
     UNKNOWN,
     Measurements,
+    Pick,
     Records,
     Skipped,
     gather,
@@ -29,17 +30,24 @@ RECORD, DEATH = "RecordID", "In-hospital_death"
 Line = tuple[int, int, float]  # minute, number of the parameter, value
 
 
-def read_text(folder: str | Path, outcomes: str | Path | None = None, *, skip_bad: bool = False) -> Records:
+def read_text(
+    folder: str | Path,
+    outcomes: str | Path | None = None,
+    *,
+    skip_bad: bool = False,
+    pick: Pick = "mean",
+) -> Records:
     """Read the stays of a folder, a file `<RecordID>.txt` each.
 
-    Of several values of a parameter at one time, the mean is taken: two devices may have measured. The
-    value -1 stands for unknown.
+    The value -1 stands for unknown.
 
     Args:
         folder: where the files are.
         outcomes: the file with the column `In-hospital_death`; without it there are no labels.
         skip_bad: leave out stays that cannot be read and go on; `skipped` of the result says which and why.
             Without it the first one is a `ReadError` that names file, line and reason.
+        pick: of several values of a parameter at one time, the `"mean"` counts (two devices may have
+            measured), or the `"last"` one.
     """
     files = sorted(path for path in Path(folder).glob("*.txt") if path.stem.isdecimal())
     if not files:
@@ -54,10 +62,10 @@ def read_text(folder: str | Path, outcomes: str | Path | None = None, *, skip_ba
             if not skip_bad:
                 raise
             skipped.append(Skipped(int(path.stem), str(path), error.line, error.reason))
-    return gather(_joined(stays), deaths, tuple(skipped))
+    return gather(_measurements_of(stays), deaths, tuple(skipped), pick)
 
 
-def _joined(stays: list[tuple[int, np.ndarray]]) -> Measurements:
+def _measurements_of(stays: list[tuple[int, np.ndarray]]) -> Measurements:
     lines = np.concatenate([np.empty((0, 3)), *(lines for _, lines in stays)])
     records, counts = (
         np.array([(record, len(lines)) for record, lines in stays], dtype=np.int64).reshape(-1, 2).T

@@ -1,12 +1,11 @@
-"""Checks of settings that come from people and from files."""
+"""Checks of settings that come from people and from files: numbers in an interval, fields of a class."""
 
 import math
 from dataclasses import dataclass
 
 import pytest
 
-from seq2tens._checks import ArgumentError
-from seq2tens.training._fields import between, from_fields
+from seq2tens._checks import ArgumentError, between, from_fields
 
 
 @dataclass

@@ -50,6 +50,10 @@ MODULES = {
         False,
         lambda: FCNLS2T(3, 4, 5, 1, 3, weights="independent", time_embedding=False, dropout=0.5),
     ),
+    "fcn-ls2t-normalised": (
+        False,
+        lambda: FCNLS2T(3, 4, 5, 2, 3, normalize=0.659, time_embedding=False),
+    ),
     "sequential": (
         False,
         lambda: nn.Sequential(Difference(), Lags([0, 2]), DeepLS2T(6, 4, 1), nn.Linear(8, 2)),

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from nn.streams import EXACT, MODULES, STEPS, build, draw, prefixes
+from nn.streaming.streams import EXACT, MODULES, STEPS, build, draw, prefixes
 from seq2tens.nn import FCN, LS2T, BiLS2T, Stream
 
 every_module = pytest.mark.parametrize("name", MODULES)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.testing import assert_close
 
-from nn.streams import EXACT, MODULES, STEPS, away_from_initial, build, draw, fed, prefixes
+from nn.streaming.streams import EXACT, MODULES, STEPS, away_from_initial, build, draw, fed, prefixes
 from seq2tens import functional as F
 from seq2tens.nn import (
     FCN,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seq2tens._errors import ArgumentError
-from seq2tens.cli._catalogue import Task
+from seq2tens.cli._shared.catalogue import Task
 from seq2tens.cli._shell import UserError, note
 
 if TYPE_CHECKING:  # importing them takes seconds

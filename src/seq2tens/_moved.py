@@ -1,0 +1,54 @@
+"""Names that have moved: the old ones work for one release, with a warning that tells the new ones."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
+
+def warn_moved(old: str, new: str, stacklevel: int = 2) -> None:
+    """Tell the new name; `stacklevel` counts from the caller of this function, which is 1."""
+    warnings.warn(
+        f"`{old}` is now `{new}`; the old name goes with the next release",
+        DeprecationWarning,
+        stacklevel=stacklevel + 1,
+    )
+
+
+def moved_names(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
+    """The `__getattr__` of a module whose `names` are now found under other, full ones."""
+
+    def getattr_moved(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        warn_moved(f"{module}.{name}", names[name])
+        target, _, attribute = names[name].rpartition(".")
+        return getattr(importlib.import_module(target), attribute)
+
+    return getattr_moved
+
+
+class _MovedModule(ModuleType):
+    """A module under its old name; the new one is imported when something is taken from it."""
+
+    def __init__(self, old: str, new: str) -> None:
+        super().__init__(old, f"Now `{new}`.")
+        self._new = new
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # the import system asks for these
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(self._new), name)
+        warn_moved(self.__name__, self._new)
+        return value
+
+
+def moved_module(old: str, new: str) -> None:
+    """Let a module be imported by its old name; its parent, of which it is no file any more, calls this."""
+    sys.modules[old] = _MovedModule(old, new)
+    parent, _, child = old.rpartition(".")
+    setattr(sys.modules[parent], child, sys.modules[old])

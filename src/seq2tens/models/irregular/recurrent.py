@@ -1,0 +1,67 @@
+"""Gated recurrent networks with dropout that is the same at all steps of a sequence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as torch_F
+
+from seq2tens import _checks as check
+
+State = Float[Tensor, "batch width"]
+Rows = Float[Tensor, "batch time features"]
+
+
+class DropoutGRU(nn.GRU):
+    """A layer of gated recurrent units, as in Keras: masks are drawn once for each sequence.
+
+    Args:
+        in_features: of a step.
+        width: of the state.
+        input_dropout: part of the features that a sequence is not told at any step.
+        recurrent_dropout: part of the state that the gates of a sequence do not see at any step; the state
+            itself is carried on.
+    """
+
+    def __init__(
+        self, in_features: int, width: int, input_dropout: float = 0.0, recurrent_dropout: float = 0.0
+    ) -> None:
+        super().__init__(in_features, width, batch_first=True)
+        for name, rate in (("input_dropout", input_dropout), ("recurrent_dropout", recurrent_dropout)):
+            check.require(0 <= rate < 1, f"`{name}` must lie in [0, 1), got {rate}")
+        self.input_dropout, self.recurrent_dropout = input_dropout, recurrent_dropout
+
+    def forward(self, rows: Rows, initial: State) -> Float[Tensor, "batch time width"]:  # type: ignore[override]
+        """The states after each step."""
+        if self.training and self.input_dropout:
+            rows = rows * mask_like(rows[:, :1], self.input_dropout)
+        if self.training and self.recurrent_dropout:
+            return self.masked(rows, initial, mask_like(initial, self.recurrent_dropout))
+        return super().forward(rows, initial[None])[0]
+
+    def masked(self, rows: Rows, state: State, visible: State) -> Float[Tensor, "batch time width"]:
+        """The states where the gates see the state times `visible`."""
+        states = []
+        weight, gate_weight, bias, gate_bias = self.all_weights[0]
+        for projected in torch_F.linear(rows, weight, bias).unbind(1):
+            state = gru_step(projected, state, visible * state, (gate_weight, gate_bias))
+            states.append(state)
+        return torch.stack(states, dim=1)
+
+
+def gru_step(
+    projected: Float[Tensor, "batch three_widths"], state: State, visible: State, gates: tuple[Any, Any]
+) -> State:
+    """The next state, from an input that is projected already and what the gates see of the state."""
+    reset, update, new = projected.chunk(3, dim=-1)
+    seen_reset, seen_update, seen_new = torch_F.linear(visible, *gates).chunk(3, dim=-1)
+    candidate = torch.tanh(new + torch.sigmoid(reset + seen_reset) * seen_new)
+    return torch.lerp(candidate, state, torch.sigmoid(update + seen_update))
+
+
+def mask_like(x: Tensor, rate: float) -> Tensor:
+    """Zeros at this rate, and what keeps the mean elsewhere."""
+    return torch_F.dropout(torch.ones_like(x), rate)
