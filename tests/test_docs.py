@@ -22,6 +22,7 @@ PAGES = [
     "polars.md",
     "random-ls2t.md",
     "streaming.md",
+    "tools.md",
     "tutorial.md",
     "how-to.md",
     "theory.md",
@@ -92,6 +93,7 @@ def test_the_page_of_the_shell_has_every_option():
         )
     )
     assert list(sections) == [
+        "choose",
         "fit",
         "predict",
         "evaluate",

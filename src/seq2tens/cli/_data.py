@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from seq2tens.cli._options import option
+from seq2tens._errors import did_you_mean
+from seq2tens.cli._options import choice, option
 from seq2tens.cli._shell import UserError, note, refusing
 
 if TYPE_CHECKING:  # importing them takes seconds
@@ -26,6 +30,10 @@ NAMES = {
     "channels": "--channel-columns",
     "categories": "--category-columns",
 }
+FILES = (".ts", ".arff", ".mat", ".npz")
+# How a reader says that a column is not there; its advice is for Python.
+NO_COLUMN = re.compile(r"must have a column `(?P<name>.*?)`, found (?P<known>[^;]*)")
+ADVICE = re.compile(r"; `\w+=None` .*$")
 # Names beyond so many are only counted.
 SHOWN = 12
 
@@ -39,13 +47,13 @@ DataArgument = Annotated[
     ),
 ]
 SplitOption = Annotated[
-    str | None, option("train|test", "Which half, for data that has two.", show_default=False)
+    str | None, choice("train|test", "Which half, for data that has two.", show_default=False)
 ]
 IdColumn = Annotated[
     str | None, option("NAME", "Long tables: the column that tells sequences apart. [default: id]")
 ]
 TimeColumn = Annotated[str | None, option("NAME", "Long tables: the time of a step. [default: time]")]
-LabelColumn = Annotated[str | None, option("NAME", "Long tables: the class. [default: label]")]
+LabelColumn = Annotated[str | None, option("NAME", "Long tables: the class or number. [default: label]")]
 ChannelColumns = Annotated[
     str | None, option("A,B,…", "Long tables: the channels. [default: all other columns]")
 ]
@@ -119,6 +127,48 @@ class Reading(TableReading):
     split: SplitOption = None
 
 
+def check(data: str) -> None:
+    """Refuse a DATA that is not there, before anything heavy is imported."""
+    path = Path(data)
+    if path.exists():
+        return
+    if path.suffix.lower() in (*FILES, *TABLES, ".gz") or path.parent != Path():
+        near = did_you_mean(path.name, _neighbours(path), key=lambda name: Path(name).stem)
+        raise UserError(f"No such file or directory: {data}{near}")
+    if data not in (names := dataset_names()):
+        raise UserError(_neither(data, names))
+
+
+def _neighbours(path: Path) -> list[str]:
+    """The names of what lies beside the place."""
+    return os.listdir(path.parent) if path.parent.is_dir() else []
+
+
+def dataset_names() -> list[str]:
+    """The names that `data.load_dataset` knows; importing it takes seconds."""
+    aeon, folder = importlib.util.find_spec("aeon"), os.environ.get("SEQ2TENS_DATA")
+    if folder and not Path(folder).is_dir():
+        raise UserError(f"`SEQ2TENS_DATA` must be a folder that exists, got {folder!r}")
+    homes = [] if aeon is None else aeon.submodule_search_locations or []
+    trained = [path for home in homes for path in Path(home, "datasets", "data").glob("*/*_TRAIN.ts")]
+    bundled = [path.stem.removesuffix("_TRAIN") for path in trained if _test_half(path).exists()]
+    archives = ("tsc", "ucr", "uea") if folder else ()
+    packed = [path.stem for archive in archives for path in Path(folder or "", archive).glob("*.npz")]
+    return sorted({*bundled, *packed})
+
+
+def _test_half(train: Path) -> Path:
+    return train.with_name(train.name.replace("_TRAIN.ts", "_TEST.ts"))
+
+
+def _neither(data: str, names: Sequence[str], what: str = "") -> str:
+    """The sentence on a DATA that is no file of a known kind and no data set."""
+    return (
+        f"DATA must be a file ({', '.join((*FILES, *TABLES))}), a folder of tables or one of the data sets "
+        f"{', '.join(names)}, got {what}{data!r}{did_you_mean(data, names)}"
+    )
+
+
 def load(data: str, reading: Reading, default: Half, columns: Columns) -> Labelled:
     """The half of DATA to work with."""
     from seq2tens.data import Labelled
@@ -137,13 +187,10 @@ def load(data: str, reading: Reading, default: Half, columns: Columns) -> Labell
 
 def load_all(data: str, reading: Reading, columns: Columns) -> Labelled | Split:
     """DATA with both halves, if it has two."""
-    from seq2tens import _checks as check
     from seq2tens.data import load_dataset, read
     from seq2tens.data.readers import suffix_of
 
     with refusing(OSError, ValueError, ImportError, **NAMES):
-        if reading.split is not None:
-            check.choice("split", reading.split, ("train", "test"))
         path = Path(data)
         is_file = _is_file(path)
         if is_file and (path.is_dir() or suffix_of(path) in TABLES):
@@ -155,20 +202,29 @@ def load_all(data: str, reading: Reading, columns: Columns) -> Labelled | Split:
 
 def _read_table(path: Path, columns: Columns, written: dict[str, str]) -> Labelled | Split:
     from seq2tens.data import Labelled, ReadError, read
-    from seq2tens.data.tables import NO_LABELS, ONE_SEQUENCE
 
     try:
         table = read(path, columns, **written)
     except ReadError as error:
-        # The advice is for Python; the shell has its own.
-        message = str(error).replace(NO_LABELS, "; `--label-column` names another")
-        raise ReadError(message.replace(ONE_SEQUENCE, "; `--id-column` names another")) from error
+        raise UserError(_with_option(str(error), columns)) from error
     if isinstance(table, Labelled):
         for text in table.notes:
             note(text)
         if columns.channels is None:
             _note_channels(table)
     return table
+
+
+def _with_option(sentence: str, columns: Columns) -> str:
+    """What a reader says of a column that is not there, with the option that names another."""
+    if (absent := NO_COLUMN.search(sentence)) is None:
+        return sentence
+    name = absent["name"]
+    roles = {columns.id: "--id-column", columns.time: "--time-column", columns.label: "--label-column"}
+    option_name = roles.get(name, "--channel-columns")
+    near = did_you_mean(name, absent["known"].split(", "))
+    meant = near.replace("did you mean '", f"did you mean `{option_name} ").replace("'?", "`?")
+    return ADVICE.sub("", sentence) + (meant or f"; `{option_name}` names another")
 
 
 def _note_channels(table: Labelled) -> None:
@@ -186,34 +242,16 @@ def listed(names: Sequence[object]) -> str:
 def _is_file(path: Path) -> bool:
     """Whether DATA is meant as a file; a name that is neither is explained here."""
     from seq2tens.data import available_datasets
-    from seq2tens.data.readers import FILES, HINTS, suffix_of, tables_in
+    from seq2tens.data.readers import HINTS, suffix_of, tables_in
 
-    suffixes = (*FILES, *TABLES)
-    if suffix_of(path) in suffixes or (path.is_dir() and tables_in(path)):
+    if suffix_of(path) in (*FILES, *TABLES) or (path.is_dir() and tables_in(path)):
         return True
     names = available_datasets()
     if str(path) in names:
         return False
     what = "the folder " if path.is_dir() else "the file " if path.exists() else ""
     hint = "; save the sheet as .csv" if suffix_of(path) in HINTS else ""
-    raise UserError(
-        f"DATA must be a file ({', '.join(suffixes)}), a folder of tables or one of the data sets "
-        f"{', '.join(names)}, got {what}{str(path)!r}{hint}"
-    )
-
-
-def classes_of(labelled: Labelled, data: str) -> list[object]:
-    """The classes that occur; DATA must have them, by the rule of the estimators."""
-    from seq2tens._checks import ArgumentError
-    from seq2tens.estimators.inputs import as_labels
-
-    if labelled.labels is None:
-        raise UserError(f"{data} must have labels, got none")
-    try:
-        as_labels(labelled.labels, len(labelled))
-    except ArgumentError as error:
-        raise UserError(str(error).replace("`y`", data)) from error
-    return sorted(set(labelled.labels.tolist()))
+    raise UserError(_neither(str(path), names, what) + hint)
 
 
 def described(labelled: Labelled) -> str:

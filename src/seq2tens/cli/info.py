@@ -40,6 +40,7 @@ def info(subject: Subject = None, *, reading: _data.TableReading) -> None:
     elif Path(subject).is_dir() and not _is_data(Path(subject)):
         _print(_model(_models.load(Path(subject))))
     else:
+        _data.check(subject)
         for title, half in _halves(subject, _data.Reading(**asdict(reading))).items():
             _print(_half(half), title)
 
@@ -84,16 +85,18 @@ def _devices() -> str:
     return f"{torch.accelerator.current_accelerator()} × {torch.accelerator.device_count()}; {threads}"
 
 
-def _model(classifier: Any) -> Facts:
-    shape, columns = classifier.metadata_, classifier.notes_.get("columns")
+def _model(model: Any) -> Facts:
+    shape, columns = model.metadata_, model.notes_.get("columns")
+    classes = {"classes": _data.listed(model.classes_.tolist())} if _models.is_classifier(model) else {}
     return {
-        "model": type(classifier).__name__,
-        "classes": _data.listed(classifier.classes_.tolist()),
-        "channels": ", ".join(columns["channels"]) if columns else classifier.n_channels_,
+        "model": type(model).__name__,
+        "task": "classification" if classes else "regression",
+        **classes,
+        "channels": ", ".join(columns["channels"]) if columns else model.n_channels_,
         "trained on": f"{shape['n_cases']} sequences",
         "missing values": "seen in training" if shape["missing_values"] else "none in training",
-        **_training(getattr(classifier, "history_", [])),
-        "settings": ", ".join(f"{name}={value!r}" for name, value in classifier.get_params().items()),
+        **_training(getattr(model, "history_", [])),
+        "settings": ", ".join(f"{name}={value!r}" for name, value in model.get_params().items()),
     }
 
 

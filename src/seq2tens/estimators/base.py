@@ -14,19 +14,23 @@ from aeon.base import BaseCollectionEstimator
 from aeon.classification.base import BaseClassifier
 from aeon.transformations.collection.base import BaseCollectionTransformer
 from jaxtyping import Float, Shaped
-from sklearn.base import ClassifierMixin, TransformerMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
 from sklearn.model_selection import cross_val_predict
 from typing_extensions import Self
 
 from seq2tens._checks import require
 from seq2tens._storage import Tensors
 from seq2tens.data import Encoding, Labelled, Preparation, Sequences
-from seq2tens.estimators.exporting import Exportable
 from seq2tens.estimators.inputs import as_labels, as_sequences, doubt_axes, metadata_of, read_collection
 from seq2tens.estimators.saving import Storable, plain
+from seq2tens.estimators.saving.exporting import Exportable
 
 if TYPE_CHECKING:
     from seq2tens.estimators.streaming import ClassifierStream
+
+
+# Where scikit-learn notes which containers and which metadata a user has asked for.
+SAID = ("_sklearn_output_config", "_metadata_request")
 
 
 class SequenceEstimator(BaseCollectionEstimator):
@@ -45,8 +49,16 @@ class SequenceEstimator(BaseCollectionEstimator):
     # Small and quick, for the checks that aeon and sktime run.
     _test_params: ClassVar[dict[str, Any]] = {}
 
+    # aeon's raises; weights are routed as those of any estimator.
+    get_metadata_routing = BaseEstimator.get_metadata_routing
+
     def __post_init__(self) -> None:
         super().__init__()
+
+    def reset(self, keep: str | list[str] | None = None) -> Self:
+        """Forget what was learned, but not what `set_output` and `set_fit_request` have said."""
+        kept = [keep] if isinstance(keep, str) else keep or []
+        return super().reset([*kept, *SAID])
 
     @classmethod
     def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
@@ -165,10 +177,18 @@ class PlainClassifier(ClassifierMixin, SequenceEstimator):
         return self._cross_validated(X, y, "predict_proba", cv_size)
 
     def score(
-        self, X: Any, y: Any, metric: Any = "accuracy", use_proba: bool = False, metric_params: Any = None
+        self,
+        X: Any,
+        y: Any,
+        metric: Any = "accuracy",
+        use_proba: bool = False,
+        metric_params: Any = None,
+        sample_weight: Any = None,
     ) -> float:
         """How good predictions are: the accuracy, or another metric of scikit-learn, by its name or as a
         function of true labels and predictions (with `use_proba`: probabilities)."""
+        if sample_weight is not None:
+            metric_params = {**(metric_params or {}), "sample_weight": sample_weight}
         return BaseClassifier.score(self, X, y, metric, use_proba, metric_params)
 
     def _fit_labelled(self, X: Labelled, y: Any, *weights: Any) -> Self:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from seq2tens import _checks as check
@@ -27,13 +28,32 @@ Lengths = Int[Tensor, " rows"]
 
 
 class TableTransformer(SequenceTransformer):
-    """Sequences of any length to a table with one row each."""
+    """Sequences of any length to a table with one row each.
+
+    `set_output(transform="pandas")` makes it a frame with the columns `get_feature_names_out()`.
+    """
 
     _tags: ClassVar[dict[str, Any]] = {"output_data_type": "Tabular", "removes_unequal_length": True}
 
     def transform(self, X: Any, y: Any = None) -> Float[np.ndarray, "rows features"]:
         """The features of each sequence; `y` is not looked at."""
-        return super().transform(X)
+        sequences = self._as_in_fit(X)
+        # scikit-learn gives a frame that is made here the index of X, but that is of steps where X has one:
+        # a call with sequences leaves nothing to it
+        return self._transform(sequences) if isinstance(X, Sequences) else self.transform(sequences)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Shaped[np.ndarray, " features"]:
+        """Names of the columns; `input_features` is not looked at."""
+        self._check_is_fitted()
+        return np.array(self._feature_names(), dtype=object)
+
+    @property
+    def n_features_(self) -> int:
+        """Columns of the result."""
+        raise NotImplementedError
+
+    def _feature_names(self) -> list[str]:
+        return [f"{type(self).__name__.lower()}{i}" for i in range(self.n_features_)]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -76,10 +96,17 @@ class SequenceFeatures(TableTransformer):
         ones = torch.ones(len(lengths), order, 1, dtype=torch.float64)
         return F.normalize_levels(ones, ones.new_full((order,), self.normalization), lengths)
 
-    @property
-    def n_features_(self) -> int:
-        """Columns of the result."""
-        raise NotImplementedError
+    def _input_names(self) -> list[str]:
+        """Of the channels that the map reads."""
+        names = self.metadata_.get("columns") or [f"x{c}" for c in range(self.n_channels_)]
+        own = {kind: [f"{kind} {name}" for name in names] for kind in ("observed", "since")} | {
+            "value": names
+        }
+        channels = [
+            own[kind][number] if kind in own else kind if kind == "time" else f"{kind} {number}"
+            for kind, number in self.preparation_.columns
+        ]
+        return ["position", *channels] if self.time else channels
 
     def _start(self, n_inputs: int) -> None:
         """Prepare the map for so many channels."""
@@ -142,6 +169,9 @@ class LS2TFeatures(SequenceFeatures):
     def n_features_(self) -> int:
         """Columns of the result."""
         return self.order * self.width
+
+    def _feature_names(self) -> list[str]:
+        return [f"level{m}_{k}" for m in range(1, self.order + 1) for k in range(self.width)]
 
     def _map(self, x: Values, lengths: Lengths) -> Float[Tensor, "rows features"]:
         levels = F.ls2t(
@@ -209,6 +239,11 @@ class Seq2TensFeatures(SequenceFeatures):
         """Columns of the result."""
         channels = self.preparation_.n_outputs + bool(self.time)
         return sum(channels**m for m in range(1, self.order + 1))
+
+    def _feature_names(self) -> list[str]:
+        """Words: `a*b` is what b does after a."""
+        letters = self._input_names()
+        return ["*".join(word) for m in range(1, self.order + 1) for word in product(letters, repeat=m)]
 
     def _map(self, x: Values, lengths: Lengths) -> Float[Tensor, "rows features"]:
         levels = algebra.seq2tens(x, self.order, self.lift, lengths=lengths).levels[1:]

@@ -19,9 +19,9 @@ from seq2tens._storage import Tensors
 from seq2tens.data import Preparation, Sequences, length_blocks
 from seq2tens.estimators.base import SequenceClassifier
 from seq2tens.estimators.devices import find_device, is_first, make_fabric
-from seq2tens.estimators.exporting import Probabilities
 from seq2tens.estimators.interruption import train
 from seq2tens.estimators.saving import plain, restored
+from seq2tens.estimators.saving.exporting import Probabilities
 from seq2tens.estimators.seeds import RandomState, repeatable_seed
 from seq2tens.estimators.weighting import class_weights, row_weights
 from seq2tens.nn.dense import Dense

@@ -100,13 +100,15 @@ class RidgeModule(nn.Module):
 class ValueModule(nn.Module):
     """A standardised prediction in the unit of the targets."""
 
-    def __init__(self, scores: RidgeModule, level: float, spread: float) -> None:
+    def __init__(self, scores: RidgeModule, level: float | list[float], spread: float | list[float]) -> None:
         super().__init__()
-        self.scores, self.level, self.spread = scores, level, spread
+        self.scores = scores
+        self.level, self.spread = (torch.tensor(numbers, dtype=torch.float64) for numbers in (level, spread))
 
-    def forward(self, values: Values, lengths: Lengths) -> Float[Tensor, " batch"]:
+    def forward(self, values: Values, lengths: Lengths) -> Float[Tensor, "batch ..."]:
         """In float64."""
-        return self.level + self.spread * self.scores(values, lengths)[:, 0].double()
+        scores = self.scores(values, lengths).double()
+        return self.level + self.spread * (scores if self.level.dim() else scores[:, 0])
 
 
 def _pool_path(path: Paths, lengths: Lengths, threshold: Tensor, steepness: float) -> PathPools:

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from aeon.regression.base import BaseRegressor
 from aeon.utils.validation import check_n_jobs
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
@@ -16,8 +15,7 @@ from torch import Tensor, nn
 from seq2tens._moved import warn_moved
 from seq2tens._storage import Tensors
 from seq2tens.data import Sequences
-from seq2tens.estimators.base import SequenceClassifier, SequenceEstimator
-from seq2tens.estimators.exporting import Exportable, Probabilities
+from seq2tens.estimators.base import SequenceClassifier
 from seq2tens.estimators.inputs import as_sequences
 from seq2tens.estimators.random.explanation import Explanation, explain_features
 from seq2tens.estimators.random.exporting import RidgeModule, ValueModule
@@ -30,7 +28,9 @@ from seq2tens.estimators.random.ridge import (
     fit_ridge,
     torch_threads,
 )
-from seq2tens.estimators.saving import Storable, plain
+from seq2tens.estimators.regression import SequenceRegressor
+from seq2tens.estimators.saving import plain
+from seq2tens.estimators.saving.exporting import Probabilities
 from seq2tens.estimators.seeds import RandomState, seed_of
 from seq2tens.estimators.weighting import class_weights, row_weights
 
@@ -178,8 +178,10 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class RandomLS2TRegressor(RandomLS2T, SequenceEstimator, Storable, Exportable, BaseRegressor):
+class RandomLS2TRegressor(RandomLS2T, SequenceRegressor):
     """Ridge regression on `RandomLS2TFeatures`, with its arguments and `penalties`.
+
+    Several targets, `y` of shape `(n, targets)`, share the features and the penalty.
 
     Example:
         >>> import numpy as np
@@ -194,20 +196,28 @@ class RandomLS2TRegressor(RandomLS2T, SequenceEstimator, Storable, Exportable, B
     _tags: ClassVar[dict[str, Any]] = TAGS
     _onnx_output: ClassVar[str] = "prediction"
 
-    def _fit(self, X: Sequences, y: Float[np.ndarray, " rows"]) -> None:
-        values = torch.from_numpy(np.asarray(y, dtype=np.float64))
-        self.level_, self.spread_ = float(values.mean()), float(values.std(correction=0)) or 1.0
-        targets = ((values - self.level_) / self.spread_).float()[:, None]
-        self._learn(X, targets, torch.ones(len(targets)))
+    def _fit(self, X: Sequences, y: Float[np.ndarray, "rows targets"], sample_weight: Any = None) -> None:
+        values = torch.from_numpy(y)
+        weights = row_weights(sample_weight, torch.zeros(len(values), dtype=torch.int64))
+        level, spread = values.mean(dim=0), values.std(dim=0, correction=0)
+        spread = torch.where(spread > 0, spread, 1.0)
+        self.level_, self.spread_ = (self._per_target(numbers) for numbers in (level, spread))
+        targets = ((values - level) / spread).float()
+        self._learn(X, targets, torch.ones(len(values)) if weights is None else weights)
 
-    def _predict(self, X: Sequences) -> Float[np.ndarray, " rows"]:
-        return self.level_ + self.spread_ * self._decide(X)[:, 0].double().numpy()
+    def _per_target(self, numbers: Float[Tensor, " targets"]) -> Any:
+        """As plain numbers, a list where there are several targets."""
+        return numbers.tolist() if self.n_targets_ is not None else float(numbers)
+
+    def _predict(self, X: Sequences) -> Float[np.ndarray, "rows targets"]:
+        return np.array(self.level_) + np.array(self.spread_) * self._decide(X).double().numpy()
 
     def _output_module(self) -> nn.Module:
         return ValueModule(RidgeModule(self.features_, self.ridge_), self.level_, self.spread_)
 
     def _facts(self) -> dict[str, Any]:
-        return {**self.features_._facts(), "level": self.level_, "spread": self.spread_}
+        own = {"level": self.level_, "spread": self.spread_}
+        return {**self.features_._facts(), **super()._facts(), **own}
 
     def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
         super()._restore(tensors, facts)
