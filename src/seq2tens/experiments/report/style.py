@@ -111,7 +111,7 @@ def _few_colours(body: str) -> str:
 
 def _palette(encoded: str) -> str:
     image = Image.open(io.BytesIO(base64.b64decode(encoded)))
-    if image.mode == "RGBA" and image.getextrema()[3] != (255, 255):
+    if image.mode == "RGBA" and image.getchannel("A").getextrema() != (255, 255):
         return "".join(encoded.split())
     file = io.BytesIO()
     image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(file, "png", optimize=True)
