@@ -16,9 +16,10 @@ test-all: .venv/.dev
 test-machines: .venv/.dev
 	$(BIN)/python tests/machines.py
 
-# Lines of the package that no fast test runs; build/coverage shows them in the source.
+# Lines of the package that no fast test runs; build/coverage shows them in the source. All tests must run 90 %.
 coverage: .venv/.dev
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" --cov --cov-report=term --cov-report=html $(TESTS)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" --cov --cov-report=term --cov-report=html \
+	    $(if $(filter tests,$(TESTS)),--cov-fail-under=90) $(TESTS)
 
 # Build a wheel, and try it in an empty environment that finds no compiler.
 wheel:
