@@ -206,7 +206,7 @@ def _read_table(path: Path, columns: Columns, written: dict[str, str]) -> Labell
     try:
         table = read(path, columns, **written)
     except ReadError as error:
-        raise UserError(_with_option(str(error), columns)) from error
+        raise ReadError(_with_option(str(error), columns)) from error
     if isinstance(table, Labelled):
         for text in table.notes:
             note(text)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import seq2tens
 from seq2tens.cli import _data, _models
 
 if TYPE_CHECKING:  # importing them takes seconds
@@ -64,9 +65,10 @@ def _installation() -> Facts:
     from seq2tens.estimators import MODELS
 
     needed = importlib.metadata.requires("seq2tens") or []
-    names = ["seq2tens", *(re.split(r"[^\w.-]", line)[0] for line in needed if "extra ==" not in line)]
+    names = [re.split(r"[^\w.-]", line)[0] for line in needed if "extra ==" not in line]
     return {
         "python": platform.python_version(),
+        "seq2tens": seq2tens.__version__,  # an editable installation may state an older one
         **{name: importlib.metadata.version(name) for name in names},
         "device": _devices(),
         **{f"backend {name}": reason or "ready" for name, reason in ops.backends().items()},

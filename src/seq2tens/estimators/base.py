@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from aeon.base import BaseCollectionEstimator
 from aeon.classification.base import BaseClassifier
-from aeon.transformations.collection.base import BaseCollectionTransformer
 from jaxtyping import Float, Shaped
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import cross_val_predict
 from typing_extensions import Self
 
@@ -270,34 +269,3 @@ class SequenceClassifier(PlainClassifier, Storable, Exportable):
     def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
         super()._restore(tensors, facts)
         self._set_classes(plain.decode_labels(facts["classes"]))
-
-
-class SequenceTransformer(TransformerMixin, SequenceEstimator, Storable):
-    """Something else made of sequences, labels are not looked at.
-
-    A subclass has `_fit(X)` and `_transform(X)`, in which `X` is a `Sequences`.
-    """
-
-    _tags: ClassVar[dict[str, Any]] = {
-        **BaseCollectionTransformer.get_class_tags(),
-        **SequenceEstimator._tags,
-        "removes_missing_values": True,
-    }
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from sequences; what was learned before is forgotten."""
-        self.reset()
-        self._fit(self._preprocess_collection(X))
-        self.is_fitted = True
-        return self
-
-    def transform(self, X: Any, y: Any = None) -> Any:
-        """What becomes of the sequences."""
-        return self._transform(self._as_in_fit(X))
-
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """`fit`, then `transform` of the same collection."""
-        return self.fit(X, y).transform(X)
-
-
-BaseCollectionTransformer.register(SequenceTransformer)

@@ -8,15 +8,19 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import torch
+from aeon.transformations.collection.base import BaseCollectionTransformer
 from jaxtyping import Float, Int, Shaped
+from sklearn.base import TransformerMixin
 from torch import Tensor
+from typing_extensions import Self
 
 from seq2tens import _checks as check
 from seq2tens import algebra
 from seq2tens import functional as F
 from seq2tens._storage import Tensors
 from seq2tens.data import Preparation, Sequences, length_blocks
-from seq2tens.estimators.base import SequenceTransformer
+from seq2tens.estimators.base import SequenceEstimator
+from seq2tens.estimators.saving import Storable
 from seq2tens.estimators.seeds import RandomState, seed_of
 from seq2tens.training import SequenceSource
 
@@ -25,6 +29,37 @@ BLOCK_NUMBERS = 2**23
 
 Values = Float[Tensor, "rows time channels"]
 Lengths = Int[Tensor, " rows"]
+
+
+class SequenceTransformer(TransformerMixin, SequenceEstimator, Storable):
+    """Something else made of sequences, labels are not looked at.
+
+    A subclass has `_fit(X)` and `_transform(X)`, in which `X` is a `Sequences`.
+    """
+
+    _tags: ClassVar[dict[str, Any]] = {
+        **BaseCollectionTransformer.get_class_tags(),
+        **SequenceEstimator._tags,
+        "removes_missing_values": True,
+    }
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from sequences; what was learned before is forgotten."""
+        self.reset()
+        self._fit(self._preprocess_collection(X))
+        self.is_fitted = True
+        return self
+
+    def transform(self, X: Any, y: Any = None) -> Any:
+        """What becomes of the sequences."""
+        return self._transform(self._as_in_fit(X))
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """`fit`, then `transform` of the same collection."""
+        return self.fit(X, y).transform(X)
+
+
+BaseCollectionTransformer.register(SequenceTransformer)
 
 
 class TableTransformer(SequenceTransformer):

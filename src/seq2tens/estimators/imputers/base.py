@@ -11,7 +11,7 @@ from jaxtyping import Float
 from seq2tens._checks import positive_int, require
 from seq2tens._storage import Tensors
 from seq2tens.data import Preparation, Sequences, held_out
-from seq2tens.estimators.base import SequenceTransformer
+from seq2tens.estimators.features import SequenceTransformer
 from seq2tens.estimators.imputers.formats import Collection, Values, read
 from seq2tens.estimators.saving import plain
 from seq2tens.estimators.seeds import RandomState, seed_of
