@@ -18,7 +18,7 @@ class FCNLS2TClassifier(NetworkClassifier):
 
     Arguments of `nn.FCNLS2T`, and those of every `NetworkClassifier`.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from seq2tens.estimators import FCNLS2TClassifier
         >>> rng = np.random.default_rng(0)
@@ -48,7 +48,7 @@ class DeepLS2TClassifier(NetworkClassifier):
 
     Arguments of `nn.DeepLS2T`, and those of every `NetworkClassifier`.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from seq2tens.estimators import DeepLS2TClassifier
         >>> X, y = np.random.default_rng(0).normal(size=(12, 3, 20)), np.arange(12) % 2
@@ -72,7 +72,7 @@ class FCNClassifier(NetworkClassifier):
 
     Arguments of `nn.FCN`, and those of every `NetworkClassifier`.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from seq2tens.estimators import FCNClassifier
         >>> X, y = np.random.default_rng(0).normal(size=(12, 3, 20)), np.arange(12) % 2
@@ -94,7 +94,7 @@ class ResNetClassifier(NetworkClassifier):
 
     Arguments of `nn.ResNet`, and those of every `NetworkClassifier`.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from seq2tens.estimators import ResNetClassifier
         >>> X, y = np.random.default_rng(0).normal(size=(12, 3, 20)), np.arange(12) % 2

@@ -26,7 +26,7 @@ class SktimeClassifier(BaseClassifier):
         estimator: the classifier; a copy of it is fitted, and is then `estimator_`.
         times: whether the index, integers or dates, tells when the steps were observed.
 
-    Example:
+    Examples:
         >>> from seq2tens.estimators import FCNLS2TClassifier
         >>> from seq2tens.estimators.sktime import SktimeClassifier
         >>> classifier = SktimeClassifier(FCNLS2TClassifier(random_state=0))

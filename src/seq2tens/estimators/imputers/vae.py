@@ -27,7 +27,7 @@ class GPVAEImputer(LatentImputer):
 
     The other arguments are those of every `LatentImputer`.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from seq2tens.estimators import GPVAEImputer
         >>> X = np.random.default_rng(0).normal(size=(8, 2, 12)).cumsum(axis=2)

@@ -124,7 +124,7 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
     The other arguments are those of `RandomLS2TFeatures`, and `penalties`. Probabilities are a softmax of the
     linear model, as steep as suits training sequences left out in turn.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from seq2tens.estimators import RandomLS2TClassifier
         >>> rng = np.random.default_rng(0)
@@ -175,7 +175,7 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
 class RandomLS2TRegressor(RandomLS2T, SequenceEstimator, Storable, BaseRegressor):
     """Ridge regression on `RandomLS2TFeatures`, with its arguments and `penalties`.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from seq2tens.estimators import RandomLS2TRegressor
         >>> rng = np.random.default_rng(0)
