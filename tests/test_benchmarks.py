@@ -3,12 +3,13 @@
 import csv
 import json
 import os
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from benchmarks import accuracy, forward_table, imputation, kl, report, run
+from benchmarks import accuracy, charts, forward_table, imputation, kl, report, run
 from benchmarks.registry import SUITES, Case, cases
 
 ROOT = Path(__file__).parents[1]
@@ -181,3 +182,28 @@ def test_the_imputation_table_is_what_was_measured(tmp_path):
 def test_both_sides_of_the_divergence_compute_the_same(kernel):
     given, prior = kl.bands(torch.float64, 20, 3, False), kl.Prior(kernel)
     torch.testing.assert_close(kl.banded(given, prior)(), kl.dense(given, prior)(), rtol=1e-8, atol=0)
+
+
+def test_the_readme_says_what_was_measured(tmp_path):
+    """`python -m benchmarks.charts` writes the README's sentences and draws the pictures."""
+    readme = tmp_path / "README.md"
+    readme.write_text((ROOT / "README.md").read_text())
+    charts.write(readme, tmp_path)
+    assert readme.read_text() == (ROOT / "README.md").read_text()
+    for name in ("accuracy.svg", "speed.svg"):
+        drawn, kept = ((folder / name).read_text() for folder in (tmp_path, ROOT / "docs" / "figures"))
+        numbers = re.compile(r"<text[^>]*>([^<]*)</text>")
+        assert numbers.findall(drawn) == numbers.findall(kept) != [], name
+
+
+def test_a_chart_counts_seeds_as_their_mean_and_leaves_out_what_is_not_finished():
+    rows = [
+        accuracy.Row("A", "ls2t", 0, 0.8, 1.0, 0.5),
+        accuracy.Row("A", "ls2t", 1, 0.6, 3.0, 0.5),
+        accuracy.Row("B", "ls2t", 0, 1.0, 2.0, 1.0),
+        accuracy.Row("A", "fcn", 0, 1.0, 1.0, 1.0),
+    ]
+    ((model, point),) = charts.points(rows).items()
+    assert (model, point.datasets) == ("ls2t", 2)
+    assert point.accuracy == pytest.approx(0.85)
+    assert point.seconds == pytest.approx(2.5 + 3.0)

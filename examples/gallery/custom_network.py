@@ -58,7 +58,7 @@ def train(model, steps=120):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        curve.append(float(loss))
+        curve.append(loss.item())
     return curve, time.perf_counter() - begin
 
 

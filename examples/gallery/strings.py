@@ -20,7 +20,7 @@ print("ab, with gaps, in aabc and cab:", small.counts("ab").tolist())
 # ## Before or after?
 def strand(label, rng):
     letters = rng.choice(list("ACGT"), size=rng.integers(50, 80))
-    early, late = rng.integers(2, 18), rng.integers(28, 44)
+    early, late = rng.integers(2, 18), rng.integers(28, 42)
     motifs = ("TATATATA", "GGCGGCGG") if label else ("GGCGGCGG", "TATATATA")
     for at, motif in zip((early, late), motifs):
         letters[at : at + len(motif)] = list(motif)
