@@ -34,7 +34,7 @@ candidates = {
     "MiniROCKET (aeon)": lambda: MiniRocketClassifier(n_kernels=1000, random_state=0),
     "1-NN DTW (aeon)": lambda: KNeighborsTimeSeriesClassifier(distance="dtw"),
 }
-print(data.sequences, sorted(set(y)))
+print(data.sequences, "classes", *sorted(set(y)))
 
 # %%
 # ## Cross-validation
