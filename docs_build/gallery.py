@@ -39,6 +39,13 @@ ORDER = (
     "own_benchmark",
     "regression",
 )
+HEAD = """# Gallery
+
+Every example is a script that ran when these pages were built: the output and the figures are its own. Each
+can be downloaded at the end of its page. The data come with the dependencies, are generated, or are read from
+the folder `SEQ2TENS_DATA` where it is set.
+
+"""
 PICTURES = (".png", ".svg")
 IMAGE = re.compile(r"!\[([^\]]+)\]\(([^)]+)\)")
 CELL = re.compile(r"^# %%\n", re.MULTILINE)
@@ -100,8 +107,11 @@ def page(script: Script, name: str, printed: list[str], seconds: float) -> str:
         if cell.code:
             parts.append(f"```python\n{cell.code}\n```")
         if output.strip():
-            parts.append(f"```text title=\"Output\"\n{output.rstrip()}\n```")
-    parts.append(f"[Download this script]({name}.py){{ download }} · it ran in {seconds:.0f} s when this page was built.")
+            parts.append(f'```text title="Output"\n{output.rstrip()}\n```')
+    parts.append(
+        f"[Download this script]({name}.py){{ download }} · it ran in {seconds:.0f} s when this page was "
+        "built."
+    )
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -120,12 +130,16 @@ def build(name: str, folder: Path = PAGES) -> None:
             os.chdir(before)
         drawn = sorted(path for path in Path(work).iterdir() if path.suffix in PICTURES)
         shown = {file for _, file in images(script)}
-        assert {path.name for path in drawn} == shown, f"{name}: drawn {[p.name for p in drawn]}, shown {shown}"
+        assert {path.name for path in drawn} == shown, (
+            f"{name}: drawn {[p.name for p in drawn]}, shown {shown}"
+        )
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir(parents=True)
         for path in [*drawn, source]:
             shutil.copy(path, target)
-    (target / "index.md").write_text(page(script, name, printed, time.perf_counter() - begin), encoding="utf-8")
+    (target / "index.md").write_text(
+        page(script, name, printed, time.perf_counter() - begin), encoding="utf-8"
+    )
 
 
 def index(folder: Path = PAGES) -> None:
@@ -140,13 +154,10 @@ def index(folder: Path = PAGES) -> None:
             f'<figure markdown="1">\n[![{alt}]({name}/{file})]({name}/index.md)\n'
             f'<figcaption markdown="1">\n{link}<br>{summary}\n</figcaption>\n</figure>'
         )
-    text = (
-        "# Gallery\n\nEvery example is a script that ran when these pages were built: the output and the figures are "
-        "its own. Each can be\ndownloaded at the end of its page. The data come with the dependencies, are generated, "
-        "or are read from\nthe folder `SEQ2TENS_DATA` where it is set.\n\n"
-    )
     cards_text = "\n".join(cards)
-    (folder / "index.md").write_text(f'{text}<div class="gallery" markdown="1">\n{cards_text}\n</div>\n', encoding="utf-8")
+    (folder / "index.md").write_text(
+        f'{HEAD}<div class="gallery" markdown="1">\n{cards_text}\n</div>\n', encoding="utf-8"
+    )
 
 
 def main(names: list[str]) -> None:

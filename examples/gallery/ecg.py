@@ -53,7 +53,11 @@ chance = probabilities[:, 0]
 order = np.argsort(chance)
 figure = Figure(figsize=(9, 3.4), layout="constrained")
 axes = figure.subplots(1, 3, sharey=True)
-groups = {"least likely": order[:8], "undecided": np.argsort(abs(chance - 0.5))[:8], "most likely": order[-8:]}
+groups = {
+    "least likely": order[:8],
+    "undecided": np.argsort(abs(chance - 0.5))[:8],
+    "most likely": order[-8:],
+}
 for ax, (title, rows) in zip(axes, groups.items()):
     for row in rows:
         agrees = test.labels[row] == model.classes_[0]

@@ -61,7 +61,9 @@ for ax, row in zip(figure.subplots(3, 6).flat, shown):
     right = predicted[row] == test.labels[row]
     ax.plot(x, y, color="#3b6fb6" if right else "#c0392b")
     ax.plot(x[0], y[0], "o", color="black", markersize=3)
-    ax.set_title(f"{test.labels[row]}" if right else f"{test.labels[row]}, read as {predicted[row]}", fontsize=9)
+    ax.set_title(
+        f"{test.labels[row]}" if right else f"{test.labels[row]}, read as {predicted[row]}", fontsize=9
+    )
     ax.set_aspect("equal")
     ax.axis("off")
 plots.save(figure, "letters.png")

@@ -24,7 +24,9 @@ def simulated(number, rng):
     values, times, labels = [], [], np.arange(number) % 2
     for label in labels:
         steps = rng.integers(20, 30)
-        rise, fall = np.sort(rng.choice(np.arange(2, steps - 2), size=2, replace=False))[:: 1 if label else -1]
+        rise, fall = np.sort(rng.choice(np.arange(2, steps - 2), size=2, replace=False))[
+            :: 1 if label else -1
+        ]
         x = np.array([1.5, 80, 75]) + rng.normal(scale=[0.2, 4, 4], size=(steps, 3))
         x[rise:, 0] += 2
         x[fall:, 1] -= 30
@@ -59,7 +61,9 @@ print(f"AUROC {found.auroc:.3f}, AUPRC {found.auprc:.3f}")
 # The one at highest risk among those that ended badly. The output is the logarithm of the odds.
 stay = int(np.argmax(np.where(truth == 1, probabilities[:, 1], 0)))
 why = explain(model, new[stay], names=names)
-print(f"risk {probabilities[stay, 1]:.2f}; log odds {why.output:.2f}, of an average stay {why.baseline_output:.2f}")
+print(
+    f"risk {probabilities[stay, 1]:.2f}; log odds {why.output:.2f}, of an average stay {why.baseline_output:.2f}"
+)
 print(f"the contributions add up to {why.variables.sum():.2f} = {why.output:.2f} - {why.baseline_output:.2f}")
 for row in why.top_variables(5):
     print(f"{row.contribution:+.3f}  {row.variable} at hour {row.time:.1f}")

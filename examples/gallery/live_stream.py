@@ -58,4 +58,4 @@ figure.supylabel("probability")
 plots.save(figure, "stream.png")
 
 # %%
-# ![Class probabilities after every step of four movements; the right class wins within a few dozen steps](stream.png)
+# ![Class probabilities after every step of four movements; the right class leads before the end](stream.png)

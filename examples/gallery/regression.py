@@ -21,7 +21,9 @@ model = RandomLS2TRegressor(random_state=0).fit(train.sequences, y)
 predicted = model.predict(test.sequences)
 mean = DummyRegressor().fit(np.zeros((len(y), 1)), y).predict(np.zeros((len(truth), 1)))
 print(train.sequences)
-print(f"RMSE {root_mean_squared_error(truth, predicted):.4f}; of the mean {root_mean_squared_error(truth, mean):.4f}")
+print(
+    f"RMSE {root_mean_squared_error(truth, predicted):.4f}; of the mean {root_mean_squared_error(truth, mean):.4f}"
+)
 
 # %%
 # ## See

@@ -7,6 +7,7 @@ below classifies made-up DNA in which motif TATA comes before or after motif GGC
 # %%
 # ## Counting by hand
 import numpy as np
+import torch
 from matplotlib.figure import Figure
 from sklearn.linear_model import RidgeClassifierCV
 
@@ -39,13 +40,13 @@ counted = string_features(strands, order=3)
 tables = [level.flatten(1).double() for level in counted.tensor.levels[1:]]
 tables = [table / table.sum(1, keepdim=True) for table in tables]
 for order in (1, 2, 3):
-    table = np.concatenate(tables[:order], axis=1)
+    table = torch.cat(tables[:order], dim=1).numpy()
     model = RidgeClassifierCV(np.logspace(-8, 2, 21)).fit(table[:400], y[:400])
     print(f"order {order}: {table.shape[1]} features, accuracy {model.score(table[400:], y[400:]):.3f}")
 
 # %%
 # ## Which pairs tell the classes apart?
-pairs = (tables[1][y == 1].mean(0) - tables[1][y == 0].mean(0)).reshape(4, 4)
+pairs = (tables[1][y == 1].mean(0) - tables[1][y == 0].mean(0)).reshape(4, 4).numpy()
 figure = Figure(figsize=(4.6, 3.8), layout="constrained")
 ax = figure.subplots()
 limit = float(abs(pairs).max())

@@ -17,7 +17,9 @@ from seq2tens.estimators import FCNLS2TClassifier, RandomLS2TClassifier
 
 train, test = load_dataset("JapaneseVowels")
 print(train.sequences)
-print(f"{len(train)} recordings to train, {len(test)} to test, speakers {', '.join(sorted(set(train.labels)))}")
+print(
+    f"{len(train)} recordings to train, {len(test)} to test, speakers {', '.join(sorted(set(train.labels)))}"
+)
 
 # %%
 # ## Random features and ridge regression

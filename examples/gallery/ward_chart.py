@@ -52,10 +52,14 @@ filled = model.transform(X)
 figure = Figure(figsize=(9, 6.5), layout="constrained")
 for ax, name, sign in zip(figure.subplots(4, sharex=True), NAMES, range(4)):
     gaps = hidden[0, sign]
-    ax.fill_between(range(36), low[0, sign], high[0, sign], color="#d1652b", alpha=0.25, label="90 % interval")
+    ax.fill_between(
+        range(36), low[0, sign], high[0, sign], color="#d1652b", alpha=0.25, label="90 % interval"
+    )
     ax.plot(filled[0, sign], color="#d1652b", linewidth=1, label="imputed")
     ax.plot(np.flatnonzero(~gaps), X[0, sign, ~gaps], "o", color="#3b6fb6", markersize=4, label="measured")
-    ax.plot(np.flatnonzero(gaps), truth[0, sign, gaps], "x", color="black", markersize=4, label="hidden truth")
+    ax.plot(
+        np.flatnonzero(gaps), truth[0, sign, gaps], "x", color="black", markersize=4, label="hidden truth"
+    )
     ax.set_ylabel(name)
 ax.set_xlabel("hour")
 figure.axes[0].legend(ncols=4, fontsize=8, loc="upper right")

@@ -46,7 +46,11 @@ class FCNLS2TClassifier(NetworkClassifier):
 class DeepLS2TClassifier(NetworkClassifier):
     """Low-rank Seq2Tens layers on top of each other: LS2T.
 
-    Arguments of `nn.DeepLS2T`, and those of every `NetworkClassifier`.
+    Args:
+        weights: `"recursive"` or `"independent"`.
+        spatial_dropout: rate at which channels are dropped after each LS2T layer.
+
+    The other arguments are those of `nn.DeepLS2T`, and those of every `NetworkClassifier`.
 
     Examples:
         >>> import numpy as np
