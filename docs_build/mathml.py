@@ -23,4 +23,8 @@ def _draw(found: re.Match[str]) -> str:
     source = html.unescape(found[2]).strip()
     kind = "block" if found[1] == "div" else "inline"
     drawn = convert(source, display=kind)
+    if (
+        "<mi>&</mi>" in drawn or "<mi>\\" in drawn
+    ):  # left over from something that the converter does not know
+        raise ValueError(f"a formula cannot be drawn: {source}")
     return f'<{found[1]} class="formula" title="{html.escape(source)}">{drawn}</{found[1]}>'

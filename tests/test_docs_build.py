@@ -53,3 +53,9 @@ def test_formulas_become_mathml():
     block = mathml.on_page_content('<div class="arithmatex">\\[\n\\sum_{i} x\n\\]</div>')
     assert 'display="block"' in block
     assert "<munder>" in block
+    lines = mathml.on_page_content(
+        r'<div class="arithmatex">\[\begin{align*} a &amp;= 1 \\ b &amp;= 2 \end{align*}\]</div>'
+    )
+    assert lines.count("<mtr>") == 2
+    with pytest.raises(ValueError, match="cannot be drawn"):
+        mathml.on_page_content(r'<div class="arithmatex">\[\begin{aligned} a &amp;= 1 \end{aligned}\]</div>')
