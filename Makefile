@@ -50,7 +50,8 @@ bench: .venv/.bench
 	$(BIN)/python -m benchmarks run
 
 docs: .venv/.docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	$(BIN)/python -m docs_build.gallery
+	PYTHONPATH=. NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 sanitize:
 	csrc/check/sanitize

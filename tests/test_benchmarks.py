@@ -10,7 +10,17 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import torch
-from benchmarks import accuracy, accuracy_report, accuracy_rows, forward_table, imputation, kl, report, run
+from benchmarks import (
+    accuracy,
+    accuracy_report,
+    accuracy_rows,
+    charts,
+    forward_table,
+    imputation,
+    kl,
+    report,
+    run,
+)
 from benchmarks.registry import SUITES, Case, cases
 
 from seq2tens.data import Sequences
@@ -274,3 +284,28 @@ def test_tables_are_written_and_measured(tmp_path, capsys):
     for path in tables.write(tmp_path / "large", 3000):
         tables.measure(path, path)
         assert re.match(rf"{path.suffix} +3000 rows .* times the file", capsys.readouterr().out)
+
+
+def test_the_readme_says_what_was_measured(tmp_path):
+    """`python -m benchmarks.charts` writes the README's sentences and draws the pictures."""
+    readme = tmp_path / "README.md"
+    readme.write_text((ROOT / "README.md").read_text())
+    charts.write(readme, tmp_path)
+    assert readme.read_text() == (ROOT / "README.md").read_text()
+    for name in ("accuracy.svg", "speed.svg"):
+        drawn, kept = ((folder / name).read_text() for folder in (tmp_path, ROOT / "docs" / "figures"))
+        numbers = re.compile(r"<text[^>]*>([^<]*)</text>")
+        assert numbers.findall(drawn) == numbers.findall(kept) != [], name
+
+
+def test_a_chart_counts_seeds_as_their_mean_and_leaves_out_what_is_not_finished():
+    rows = [
+        accuracy.Row("A", "ls2t", 0, 0.8, 1.0, 0.5),
+        accuracy.Row("A", "ls2t", 1, 0.6, 3.0, 0.5),
+        accuracy.Row("B", "ls2t", 0, 1.0, 2.0, 1.0),
+        accuracy.Row("A", "fcn", 0, 1.0, 1.0, 1.0),
+    ]
+    ((model, point),) = charts.points(rows).items()
+    assert (model, point.datasets) == ("ls2t", 2)
+    assert point.accuracy == pytest.approx(0.85)
+    assert point.seconds == pytest.approx(2.5 + 3.0)

@@ -168,7 +168,7 @@ class LS2TFeatures(SequenceFeatures):
         decay: as in `functional.ls2t`, one number for all functionals.
         random_state: an integer, a numpy `RandomState` or None.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from sklearn.linear_model import RidgeClassifierCV
         >>> from sklearn.pipeline import make_pipeline
@@ -245,7 +245,7 @@ class Seq2TensFeatures(SequenceFeatures):
         lift: `"linear"` or `"exp"`, as in `seq2tens.seq2tens`.
         max_features: more columns than this are an error; use `LS2TFeatures` then.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from seq2tens.estimators import Seq2TensFeatures
         >>> X = [np.ones((2, 5)), np.ones((2, 7))]

@@ -66,7 +66,7 @@ class SktimeClassifier(_Adapted, BaseClassifier):
         estimator: the classifier; a copy of it is fitted, and is then `estimator_`.
         times: whether the index, integers or dates, tells when the steps were observed.
 
-    Example:
+    Examples:
         >>> from seq2tens.estimators import FCNLS2TClassifier
         >>> from seq2tens.estimators.sktime import SktimeClassifier
         >>> classifier = SktimeClassifier(FCNLS2TClassifier(random_state=0))
@@ -102,7 +102,7 @@ class SktimeRegressor(_Adapted, BaseRegressor):
         estimator: the regressor; a copy of it is fitted, and is then `estimator_`.
         times: whether the index, integers or dates, tells when the steps were observed.
 
-    Example:
+    Examples:
         >>> from seq2tens.estimators import RandomLS2TRegressor
         >>> from seq2tens.estimators.sktime import SktimeRegressor
         >>> regressor = SktimeRegressor(RandomLS2TRegressor(random_state=0))
@@ -135,7 +135,7 @@ class SktimeFeatures(_Adapted, BaseTransformer):
         estimator: the feature map; a copy of it is fitted, and is then `estimator_`.
         times: whether the index, integers or dates, tells when the steps were observed.
 
-    Example:
+    Examples:
         >>> from seq2tens.estimators import RandomLS2TFeatures
         >>> from seq2tens.estimators.sktime import SktimeFeatures
         >>> features = SktimeFeatures(RandomLS2TFeatures(n_blocks=4, random_state=0))
@@ -174,7 +174,7 @@ class SktimeImputer(_Adapted, BaseTransformer):
         estimator: the imputer; a copy of it is fitted, and is then `estimator_`.
         times: whether the index, integers or dates, tells when the steps were observed.
 
-    Example:
+    Examples:
         >>> from seq2tens.estimators import LinearImputer
         >>> from seq2tens.estimators.sktime import SktimeImputer
         >>> imputer = SktimeImputer(LinearImputer())

@@ -34,7 +34,7 @@ def export(module: nn.Module, inputs: Mapping[str, Tensor], *, portable: bool = 
         portable: made of torch's own operations only; else the recursion is the operation `seq2tens::ls2t`,
             which is faster and runs where this package is imported.
 
-    Example:
+    Examples:
         >>> import torch
         >>> from seq2tens.exporting import export
         >>> from seq2tens.nn import DeepLS2T

@@ -123,7 +123,7 @@ class LS2T(Streamable, nn.Module):
     ) -> RecurrentLS2T:
         """Layers that stand where a `torch.nn.LSTM` of these arguments was, see `RecurrentLS2T`.
 
-        Example:
+        Examples:
             >>> import torch
             >>> from seq2tens import LS2T
             >>> layers = LS2T.like_lstm(input_size=3, hidden_size=16, num_layers=2, batch_first=True)

@@ -46,9 +46,10 @@ class RandomLS2T:
     """What the classifier and the regressor have in common.
 
     Args:
-        n_blocks: as in `RandomLS2TFeatures`.
-        order: as in `RandomLS2TFeatures`.
-        scaling: as in `RandomLS2TFeatures`.
+        n_blocks: of random features; each gives 128 features and 64 more per level above the first.
+        order: highest level.
+        scaling: standardise each channel with the statistics of the training data (`"channel"`) or of each
+            sequence by itself (`"sequence"`), or not at all (None).
         penalties: of the coefficients, per feature; leave-one-out chooses one. With more than 2048 sequences
             it looks at a random sample of that many.
         n_jobs: threads; -1 means all.
@@ -127,7 +128,7 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
     The other arguments are those of `RandomLS2TFeatures`, and `penalties`. Probabilities are a softmax of the
     linear model, as steep as suits training sequences left out in turn.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from seq2tens.estimators import RandomLS2TClassifier
         >>> rng = np.random.default_rng(0)
@@ -183,7 +184,7 @@ class RandomLS2TRegressor(RandomLS2T, SequenceRegressor):
 
     Several targets, `y` of shape `(n, targets)`, share the features and the penalty.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from seq2tens.estimators import RandomLS2TRegressor
         >>> rng = np.random.default_rng(0)
