@@ -1,5 +1,6 @@
 // The LS2T recursion: a block of steps is multiplied with all vectors into memory that fits the cache, and scanned
 // there. The backward pass starts every block from a state that the forward pass kept, runs it again, and walks back.
+// Products, too, can be kept: a quarter of the multiplications of a training step, for as much memory as the result.
 //
 // A task is a range of sequences and a group of functionals. How a call is cut into tasks depends on shapes only, and
 // sums over tasks are taken in their order, so results do not depend on threads.
@@ -81,6 +82,8 @@ struct Recursion {
   bool is_lifted() const { return call.coefficients != nullptr; }
   int64_t blocks() const { return (call.length + call.block - 1) / call.block; }
   bool is_padded() const { return shares.groups * shares.width != call.width; }
+  // The room for products is that of functionals without padding.
+  bool keeps_products() const { return call.products && shares.groups == 1 && !is_padded(); }
   // One chain's states replace its inner products, which may then stand where the states will.
   bool is_in_place() const {
     return call.out && !call.mask && !is_lifted() && shares.groups == 1 && !is_padded() && is_one_chain(words);
@@ -182,6 +185,11 @@ struct Task {
     return {rows, counted};
   }
 
+  // Where the products of the rows from `row` on go in the forward pass.
+  T* room_for_products(int64_t row) const {
+    if (recursion.keeps_products()) return at<T>(call.products, row * recursion.columns);
+    return recursion.is_in_place() ? at<T>(call.out, row * recursion.columns) : products;
+  }
   void multiply_weight(Rows of, T* products) const {
     const int64_t columns = recursion.columns;
     multiply_packed<T>({of.count, columns, call.features}, {of.data, call.features}, panels, 0, {products, columns});
@@ -256,8 +264,10 @@ void forward_task(const Recursion<T>& r, int64_t index) {
       const Range range = task.block_range(i);
       const int64_t row = b * call.length + range.begin;
       const auto rows = task.load_rows(row, number * range.size());
-      T* factors = r.is_in_place() ? at<T>(call.out, row * r.columns) : task.products;
+      T* factors = task.room_for_products(row);
       task.multiply_weight(rows, factors);
+      if (r.keeps_products())  // steps that do not count leave room at the end, which somebody may look at
+        std::fill(factors + rows.count * r.columns, factors + number * range.size() * r.columns, T(0));
       for (int64_t k = 0; k < number; ++k) {
         const int64_t sequence = b + k, here = row + k * call.length;
         if (i == 0) task.read_states(task.states, at<const T>(call.state, sequence * state_size), false);
@@ -386,8 +396,8 @@ void backward_task(BackwardTask<T>& task) {
       const Range range = task.block_range(i);
       const int64_t row = b * call.length + range.begin;
       const auto rows = task.load_rows(row, number * range.size());
-      const T* factors = task.products;
-      task.multiply_weight(rows, task.products);
+      const T* factors = r.keeps_products() ? task.room_for_products(row) : task.products;
+      if (!r.keeps_products()) task.multiply_weight(rows, task.products);
       if (r.words.shared || r.is_lifted())
         std::fill(task.dfactors, task.dfactors + rows.count * r.columns, T(0));
       T* dfactors = task.dfactors;

@@ -61,6 +61,9 @@ typedef struct seq2tens_ls2t {
   void* out;                  /* [batch, length, levels, width] levels along time, or NULL */
   void* final;                /* [batch, states, width] states after the last step, or NULL */
   double* checkpoints;        /* [batch, blocks, states, width] states before each block, or NULL */
+  void* products;             /* [batch, length, components, width] the products with all vectors, kept for the
+                                 backward pass in an order of its own, or NULL: it multiplies again. Not touched
+                                 unless width is a multiple of 16 and batch is at least 4 */
 } seq2tens_ls2t;
 
 /* Its adjoint. Derivatives that may be NULL are not wanted then; all others are overwritten. */

@@ -13,6 +13,7 @@ ROOMS = {
     "experiments": "the paper's tables: cells, runners, reports, baselines",
     "explaining": "what carried a prediction",
     "estimators": "classifiers, regressors, feature maps and imputers",
+    "exporting": "modules as programs for other runtimes: torch.export, ONNX",
     "training": "the one loop; knows no model",
     "models": "networks of other papers: GP-VAE, irregular times",
     "data": "ragged sequences, preparation, readers, datasets",
@@ -24,7 +25,7 @@ ROOMS = {
     "csrc": "the kernels, C++ behind a plain C interface",
 }
 # What every room may import.
-GROUND = ["plots", "_storage", "_checks", "_moved"]
+GROUND = ["plots", "_storage", "_checks", "_errors", "_moved"]
 BLOCK = re.compile(r"<!-- the house -->\n.*?<!-- built -->\n", re.DOTALL)
 
 

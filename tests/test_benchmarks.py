@@ -3,13 +3,28 @@
 import csv
 import json
 import os
+import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 import torch
-from benchmarks import accuracy, forward_table, imputation, kl, report, run
+from benchmarks import (
+    accuracy,
+    accuracy_report,
+    accuracy_rows,
+    charts,
+    forward_table,
+    imputation,
+    kl,
+    report,
+    run,
+)
 from benchmarks.registry import SUITES, Case, cases
+
+from seq2tens.data import Sequences
+from seq2tens.experiments.report.statistics import Scores
 
 ROOT = Path(__file__).parents[1]
 
@@ -107,6 +122,7 @@ def test_accuracies_are_kept_and_reported(tmp_path):
     accuracy.report(results, page)
     assert "| ECG | 0.890 ± 0.014 (2) | 0.790 |" in page.read_text()
     assert "| ECG | 2.0 + 1.0 |" in page.read_text()
+    assert "| mean of 1 | 0.890 | 0.790 |" in page.read_text()
 
 
 @pytest.mark.slow
@@ -118,6 +134,85 @@ def test_a_classifier_is_measured_once(tmp_path):
     (row,) = accuracy.read(results)
     assert row.accuracy > 0.9
     assert row.fit_seconds > 0
+
+
+def univariate_rows():
+    """Our model wins on one data set, draws on one and loses on one; on a fourth one it is alone."""
+    ours = {"ACSF1": 0.9, "BME": 0.8, "CBF": 0.7, "Fish": 0.6}
+    other = {"ACSF1": 0.8, "BME": 0.8, "CBF": 0.9}
+    rows = [accuracy.Row(d, "random-ls2t", seed, a, 1.0, 0.5) for d, a in ours.items() for seed in (0, 1)]
+    return [*rows, *(accuracy.Row(d, "quant", 0, a, 2.0, 1.0) for d, a in other.items())]
+
+
+def test_models_are_compared_where_all_have_finished():
+    text = accuracy_report.tables(univariate_rows())
+    assert "The 3 of 49 data sets that all have finished." in text
+    assert "| random-ls2t | 0.8000 |  |  | 4.5 |" in text
+    assert "| quant | 0.8333 | 1 / 1 / 1 | 1 | 9.0 |" in text
+    assert "| BME | 0.800 ± 0.000 (2) | 0.800 | 1.000 | 1.000 |" in text  # beside HC2 and MR-Hydra
+    assert "Fish" not in text
+
+
+def test_the_signed_rank_test_is_that_of_wilcoxon():
+    numbers = {f"set {i}": {"ours": 0.5 + i / 100, "other": 0.5 - i / 100} for i in range(1, 7)}
+    found = accuracy_report.compare(Scores.from_dict(numbers), "ours", "other")
+    assert found == (6, 0, 0, pytest.approx(2 / 2**6))  # all signs alike, one way or the other
+    same = {name: {"ours": 0.5, "other": 0.5} for name in numbers}
+    assert accuracy_report.compare(Scores.from_dict(same), "ours", "other") == (0, 6, 0, 1.0)
+
+
+def test_the_pictures_of_accuracies_stand_in_the_page(tmp_path):
+    results, page = tmp_path / "accuracy.csv", tmp_path / "page.md"
+    for row in univariate_rows():
+        accuracy.append(row, results)
+    page.write_text(f"{report.START}\n{report.END}\n")
+    accuracy.report(results, page)
+    links = re.findall(r"^!\[(.+)\]\((.+)\)$", page.read_text(), re.MULTILINE)
+    assert [file for _, file in links] == [
+        f"figures/accuracy-univariate-{x}.svg" for x in ("ranks", "seconds")
+    ]
+    for text, file in links:
+        assert "random-ls2t" in text
+        assert ElementTree.parse(tmp_path / file).getroot().get("aria-label") == text
+
+
+@pytest.mark.data("../published/ucr_accuracy.csv")
+def test_the_figures_of_the_archive_are_the_published_ones():
+    table = Path(os.environ["SEQ2TENS_DATA"], "..", "published", "ucr_accuracy.csv")
+    with table.open() as file:
+        published = {(row["dataset"], row["method"]): row["default_split"] for row in csv.DictReader(file)}
+    for row in accuracy_rows.ucr_published():
+        assert row.published_as.removesuffix("_eq").removesuffix("_nmv") == row.dataset
+        for method, value in row.accuracy.items():
+            assert value == float(published[row.published_as, method])
+
+
+@pytest.mark.data("tsc", "ucr", "uea")
+def test_all_data_sets_of_the_groups_are_at_hand():
+    folder = Path(os.environ["SEQ2TENS_DATA"])
+    assert {path.stem for path in folder.glob("ucr/*.npz")} == set(accuracy_rows.GROUPS["univariate"])
+    multivariate = {path.stem for archive in ("tsc", "uea") for path in folder.glob(f"{archive}/*.npz")}
+    assert multivariate == set(accuracy_rows.GROUPS["multivariate"])
+
+
+def test_models_of_aeon_get_equal_lengths_without_gaps():
+    train = Sequences.from_list([np.array([[1.0], [np.nan], [3.0]]), np.array([[5.0]])])
+    test = Sequences.from_list([np.ones((12, 1))])
+    series, unseen = accuracy.collections(train, test, "quant")
+    assert series.shape == (2, 1, 12)
+    assert unseen.shape == (1, 1, 12)
+    assert series[:, 0].tolist() == [[1, 2, 3] + [0] * 9, [5] + [0] * 11]
+    short, _ = accuracy.collections(train, train, "hydra")
+    assert short.shape == (2, 1, accuracy.SHORTEST)
+    as_it_is, _ = accuracy.collections(train, test, "random-ls2t")
+    assert [x.shape for x in as_it_is] == [(1, 3), (1, 1)]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:__array_wrap__:DeprecationWarning")  # in aeon's QUANT
+@pytest.mark.parametrize("model", ["random-ls2t", "quant", "hydra", "minirocket"])
+def test_compared_models_run(model):
+    assert accuracy.measure("ItalyPowerDemand", model, 0).accuracy > 0.9
 
 
 def test_the_accuracy_page_is_what_was_measured(tmp_path):
@@ -181,3 +276,36 @@ def test_the_imputation_table_is_what_was_measured(tmp_path):
 def test_both_sides_of_the_divergence_compute_the_same(kernel):
     given, prior = kl.bands(torch.float64, 20, 3, False), kl.Prior(kernel)
     torch.testing.assert_close(kl.banded(given, prior)(), kl.dense(given, prior)(), rtol=1e-8, atol=0)
+
+
+def test_tables_are_written_and_measured(tmp_path, capsys):
+    from benchmarks import tables
+
+    for path in tables.write(tmp_path / "large", 3000):
+        tables.measure(path, path)
+        assert re.match(rf"{path.suffix} +3000 rows .* times the file", capsys.readouterr().out)
+
+
+def test_the_readme_says_what_was_measured(tmp_path):
+    """`python -m benchmarks.charts` writes the README's sentences and draws the pictures."""
+    readme = tmp_path / "README.md"
+    readme.write_text((ROOT / "README.md").read_text())
+    charts.write(readme, tmp_path)
+    assert readme.read_text() == (ROOT / "README.md").read_text()
+    for name in ("accuracy.svg", "speed.svg"):
+        drawn, kept = ((folder / name).read_text() for folder in (tmp_path, ROOT / "docs" / "figures"))
+        numbers = re.compile(r"<text[^>]*>([^<]*)</text>")
+        assert numbers.findall(drawn) == numbers.findall(kept) != [], name
+
+
+def test_a_chart_counts_seeds_as_their_mean_and_leaves_out_what_is_not_finished():
+    rows = [
+        accuracy.Row("A", "ls2t", 0, 0.8, 1.0, 0.5),
+        accuracy.Row("A", "ls2t", 1, 0.6, 3.0, 0.5),
+        accuracy.Row("B", "ls2t", 0, 1.0, 2.0, 1.0),
+        accuracy.Row("A", "fcn", 0, 1.0, 1.0, 1.0),
+    ]
+    ((model, point),) = charts.points(rows).items()
+    assert (model, point.datasets) == ("ls2t", 2)
+    assert point.accuracy == pytest.approx(0.85)
+    assert point.seconds == pytest.approx(2.5 + 3.0)

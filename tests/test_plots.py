@@ -10,6 +10,33 @@ import pytest
 from seq2tens import plots
 
 
+def test_classes_may_be_left_out():
+    labels = ["b", "a", "b"], ["b", "b", "c"]
+    told, listed = plots.confusion_matrix(*labels), plots.confusion_matrix(*labels, ["a", "b", "c"])
+    for figure in (told, listed):
+        assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["a", "b", "c"]
+    assert [t.get_text() for t in told.axes[0].texts] == [t.get_text() for t in listed.axes[0].texts]
+
+
+def test_predictions_against_truth():
+    figure = plots.predictions([1.0, 2.0, 4.0], [1.5, 2.0, 3.0])
+    (dots,) = figure.axes[0].collections
+    assert dots.get_offsets().tolist() == [[1, 1.5], [2, 2], [4, 3]]
+    with pytest.raises(ValueError, match=r"two lists of numbers of one length, got \(2,\) and \(3,\)"):
+        plots.predictions([1, 2], [1, 2, 3])
+
+
+def test_scores_of_models():
+    figure = plots.model_scores({"good": (0.9, 0.8), "poor": (0.5,)}, "accuracy")
+    ax = figure.axes[0]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["good", "poor"]
+    assert ax.yaxis_inverted()
+    assert [dots.get_offsets()[:, 0].tolist() for dots in ax.collections] == [[0.9, 0.8], [0.5]]
+    assert [line.get_xdata()[0] for line in ax.lines] == pytest.approx([0.85, 0.5])
+    with pytest.raises(ValueError, match="`scores` must hold at least one model, got none"):
+        plots.model_scores({}, "accuracy")
+
+
 def history(epochs, validation=False):
     extra = {"validation_loss": 1.5, "validation_accuracy": 0.5} if validation else {}
     return [

@@ -19,6 +19,7 @@ class Ls2t : public Problem {
     wants_final_ = !wants_out_ || random.chance(0.5);
     wants_gradients_ = random.chance(0.6);
     wants_checkpoints_ = wants_gradients_ || random.chance(0.3);
+    keeps_products_ = random.chance(0.5);
     if (!wants_gradients_) return;
     if (wants_out_) dout_ = Input::normal(random, rows * forest_.levels() * width_, is_double);
     if (random.chance(0.5)) dfinal_ = Input::normal(random, batch_ * forest_.states() * width_, is_double);
@@ -30,7 +31,7 @@ class Ls2t : public Problem {
         "components", forest_.components)("longest", forest_.longest())("words", words_.data()->count)(
         "shared", words_.data()->shared)("reverse", reverse_)("block", block_)(
         "lift_order", coefficients_.count())("bias", bool(bias_))("powers", bool(powers_))("mask", bool(mask_))(
-        "state", bool(state_))("out", wants_out_)("final", wants_final_)("checkpoints", wants_checkpoints_)(
+        "state", bool(state_))("out", wants_out_)("final", wants_final_)("checkpoints", wants_checkpoints_)("products", keeps_products_)(
         "gradients", wants_gradients_)("dout", bool(dout_))("dfinal", bool(dfinal_))
         .text();
   }
@@ -97,7 +98,7 @@ class Ls2t : public Problem {
   Words words_;
   int64_t batch_, length_, features_, width_, block_;
   bool reverse_;
-  bool wants_out_, wants_final_, wants_gradients_, wants_checkpoints_;
+  bool wants_out_, wants_final_, wants_gradients_, wants_checkpoints_, keeps_products_;
   Input x_, weight_, bias_, coefficients_, powers_, state_, dout_, dfinal_;
   Mask mask_;
 };
@@ -159,6 +160,8 @@ Outcome Ls2t::run() {
   if (wants_out_) call.out = result("out", rows * forest_.levels() * width_, false);
   if (wants_final_) call.final = result("final", states, false);
   if (wants_checkpoints_) call.checkpoints = static_cast<double*>(result("checkpoints", states * blocks(), true));
+  const auto products = room(rows * forest_.components * width_, is_double);  // an order of the kernels' own
+  if (keeps_products_) call.products = products->data();
   require(seq2tens_ls2t_forward(&call));
   if (!wants_gradients_) return results;
   seq2tens_ls2t_gradients gradients = {};

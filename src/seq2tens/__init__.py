@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from seq2tens.functional import ls2t
     from seq2tens.nn import LS2T, BiLS2T, DeepLS2T
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "LS2T",

@@ -11,18 +11,13 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from seq2tens._errors import ArgumentError as ArgumentError
+from seq2tens._errors import choice as choice
+from seq2tens._errors import positive_int as positive_int
+from seq2tens._errors import require as require
+
 T = TypeVar("T")
 Lengths = Int[Tensor | np.ndarray, " batch"] | Sequence[int]  # of the sequences of a batch
-
-
-class ArgumentError(ValueError):
-    """An argument that breaks a rule: the caller's mistake, told apart from a `ValueError` by accident."""
-
-
-def require(condition: bool, message: str) -> None:
-    """Raise `ArgumentError(message)` unless the condition holds."""
-    if not condition:
-        raise ArgumentError(message)
 
 
 def floating(name: str, tensor: Tensor) -> None:
@@ -69,14 +64,6 @@ def same_device(**tensors: Tensor | None) -> None:
             )
 
 
-def positive_int(name: str, value: int) -> None:
-    """Require an integer of at least 1."""
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"`{name}` must be an integer, got {type(value).__name__}")
-    if value < 1:
-        raise ArgumentError(f"`{name}` must be at least 1, got {value}")
-
-
 def between(name: str, value: float, low: float, high: float, *, low_included: bool = False) -> None:
     """Require a number in the interval; the upper end never belongs to it."""
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -84,12 +71,6 @@ def between(name: str, value: float, low: float, high: float, *, low_included: b
     inside = low < value < high or (low_included and value == low)
     bracket = "[" if low_included else "("
     require(inside, f"`{name}` must lie in {bracket}{low}, {high}), got {value}")
-
-
-def choice(name: str, value: object, allowed: tuple[object, ...]) -> None:
-    """Require one of a few values."""
-    if value not in allowed:
-        raise ArgumentError(f"`{name}` must be one of {', '.join(map(repr, allowed))}, got {value!r}")
 
 
 def from_fields(cls: type[T], data: Mapping[str, Any], name: str) -> T:

@@ -47,10 +47,15 @@ def learning_curves(history: Sequence[Mapping[str, float]]) -> Figure:
 def confusion_matrix(
     y_true: Shaped[np.ndarray, " sequences"] | Sequence[Any],
     y_pred: Shaped[np.ndarray, " sequences"] | Sequence[Any],
-    classes: Shaped[np.ndarray, " classes"] | Sequence[Any],
+    classes: Shaped[np.ndarray, " classes"] | Sequence[Any] | None = None,
 ) -> Figure:
-    """How often each class (row) was taken for each (column): counts as text, shares of the row as colour."""
-    counts = _counts(*(_listed(values) for values in (y_true, y_pred, classes)))
+    """How often each class (row) was taken for each (column): counts as text, shares of the row as colour.
+
+    `classes` are rows and columns in their order, by default all that occur, sorted.
+    """
+    truth, told = _listed(y_true), _listed(y_pred)
+    classes = sorted({*truth, *told}) if classes is None else _listed(classes)
+    counts = _counts(truth, told, classes)
     n = len(counts)
     side = float(np.clip(2.6 + 0.42 * n, 4.2, 12))
     figure = Figure(figsize=(side + 0.8, side), layout="constrained")
@@ -63,6 +68,45 @@ def confusion_matrix(
         _write_counts(ax, counts, shares)
     right, total = int(np.trace(counts)), int(counts.sum())
     ax.set_title(f"{right} of {total} right ({right / max(total, 1):.1%})")
+    return figure
+
+
+def predictions(
+    y_true: Float[np.ndarray, " sequences"] | Sequence[float],
+    y_pred: Float[np.ndarray, " sequences"] | Sequence[float],
+) -> Figure:
+    """Predicted numbers against true ones, a dot for each sequence; on the line they are equal."""
+    truth, told = (np.asarray(values, dtype=np.float64) for values in (y_true, y_pred))
+    check.require(
+        truth.ndim == 1 and truth.shape == told.shape and len(truth) > 0,
+        "`y_true` and `y_pred` must be two lists of numbers of one length, "
+        f"got {truth.shape} and {told.shape}",
+    )
+    figure = Figure(figsize=(5.5, 5.5), layout="constrained")
+    ax = figure.subplots()
+    ends = [min(truth.min(), told.min()), max(truth.max(), told.max())]
+    ax.plot(ends, ends, color="#999999", linewidth=1)
+    ax.scatter(truth, told, s=14, alpha=0.6, color=COLORS["train"])
+    ax.set_xlabel("true")
+    ax.set_ylabel("predicted")
+    ax.grid(alpha=0.25)
+    ax.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def model_scores(scores: Mapping[str, Sequence[float]], measure: str) -> Figure:
+    """Scores of models, by their names: a dot for each fold, a line at the mean; the first is on top."""
+    check.require(len(scores) > 0, "`scores` must hold at least one model, got none")
+    figure = Figure(figsize=(6.5, 1.2 + 0.5 * len(scores)), layout="constrained")
+    ax = figure.subplots()
+    for row, values in enumerate(scores.values()):
+        ax.scatter(values, [row] * len(values), s=22, alpha=0.6, color=COLORS["train"])
+        ax.plot([float(np.mean(values))] * 2, [row - 0.3, row + 0.3], color=COLORS["validation"])
+    ax.set_yticks(range(len(scores)), list(scores), parse_math=False)
+    ax.invert_yaxis()
+    ax.set_xlabel(measure)
+    ax.grid(axis="x", alpha=0.25)
+    ax.spines[["top", "right"]].set_visible(False)
     return figure
 
 

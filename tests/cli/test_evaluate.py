@@ -45,7 +45,8 @@ def test_classes_the_model_has_never_seen(model, tmp_path):
     assert last == {"label": "[odd]", "support": 1, "precision": None, "recall": 0.0, "f1": 0.0}
     data.write_text("id,time,x,y,label\nt,0,1,2,odd\n")
     assert refused("evaluate", model, data) == (
-        f"the labels of {data} must be classes of the model (fast, waves, slow), got 'odd'"
+        f"the labels of {data} must be classes of the model (fast, waves, slow), got 'odd'; "
+        "`--label-column` names another column of a table"
     )
 
 
@@ -71,9 +72,11 @@ def test_refusals(model, train, tmp_path):
     )
     series = tmp_path / "x.ts"
     series.write_text("@classLabel false\n@data\n1,2:3,4\n")
-    assert refused("evaluate", model, series) == f"{series} must have labels, got none"
+    assert refused("evaluate", model, series) == (
+        f"{series} must have labels, got none; `--label-column` names the column of a table"
+    )
     assert refused("evaluate", model, train, "--confusion", "c.gif") == (
-        "a picture's name must end with one of .png, .svg, .pdf, got 'c.gif'"
+        "`--confusion` must end in .png or .svg or .pdf, got c.gif"
     )
     assert refused("evaluate", model, train, "--json", tmp_path) == (
         f"`--json` must be a file, got the folder {tmp_path}"

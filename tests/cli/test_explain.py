@@ -1,11 +1,11 @@
 """`seq2tens explain`."""
 
-import numpy as np
+import pytest
 
 from cli.shell import done, refused, table
 from seq2tens.data import Columns, read
 from seq2tens.estimators import load
-from seq2tens.explaining import explain
+from seq2tens.explaining import explain, explain_features
 
 
 def test_as_in_python(model, tmp_path):
@@ -40,7 +40,7 @@ def test_the_other_class(model, train, tmp_path):
 def test_refusals(model, train, tmp_path):
     out = tmp_path / "why"
     assert refused("explain", model, train, "--id", "s99", "--out", out) == (
-        f"`--id` must be one of the 12 ids of {train} (s0, s1, s2, …), got 's99'"
+        f"`--id` must be one of the 12 ids of {train} (s0, s1, s2, …), got 's99'; did you mean 's9'?"
     )
     assert refused("explain", model, train, "--id", "s1", "--out", out, "--target", "quick") == (
         "`--target` must be one of the classes ['fast, waves', 'slow'], got 'quick'"
@@ -54,9 +54,15 @@ def test_refusals(model, train, tmp_path):
     assert not out.exists()
 
 
-def test_models_without_a_network(train, tmp_path):
-    options = ["--model", "random-ls2t", "--set", "n_blocks=2"]
-    done("fit", train, "--out", tmp_path / "m", *options)
-    told = refused("explain", tmp_path / "m", train, "--id", "s1", "--out", tmp_path / "why")
-    assert told.startswith("`DIR` must be a network classifier of seq2tens.estimators or a torch module")
-    assert np.all([path.name != "why" for path in tmp_path.iterdir()])
+def test_random_features(train, tmp_path):
+    """The features that are told and the rest add up to the output."""
+    done("fit", train, "--out", tmp_path / "m", "--model", "random-ls2t", "--set", "n_blocks=2")
+    shown = done("explain", tmp_path / "m", train, "--id", "s2", "--out", tmp_path / "why").splitlines()
+    found, model = read(train), load(tmp_path / "m")
+    expected = explain_features(model, found.sequences[2], names=found.channels)
+    assert shown[:2] == ["target     slow", f"output     {expected.output:.4f}"]
+    assert f"  {expected.features[0].contribution:+.4f}  {expected.features[0]}" in shown
+    rows = (tmp_path / "why" / "explanation.csv").read_text().splitlines()[1:]
+    total = sum(float(row.split(",")[0]) for row in rows)
+    assert total == pytest.approx(expected.output - expected.baseline_output)
+    assert (tmp_path / "why" / "explanation.png").stat().st_size > 10_000

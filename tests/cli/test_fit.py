@@ -118,7 +118,10 @@ def test_a_saved_model_is_replaced_only_if_so_asked(train, tmp_path):
 
 
 REFUSALS = {
-    "`--model` must be one of fcn-ls2t, ls2t, fcn, resnet, random-ls2t, got 'lstm'": ["--model", "lstm"],
+    "`--model` must be one of fcn-ls2t, ls2t, fcn, resnet, random-ls2t, got 'lstm'; did you mean 'ls2t'?": [
+        "--model",
+        "lstm",
+    ],
     "`--recipe` must be one of 'fast', 'paper', got 'slow'": ["--recipe", "slow"],
     "`--epochs` must be at least 1, got 0": ["--epochs", 0],
     "`--batch-size` must be at least 1, got -2": ["--batch-size", -2],
@@ -133,11 +136,12 @@ REFUSALS = {
         "--set",
         "weights=odd",
     ],
-    "`--set` must be NAME=VALUE with a name among since_observed, devices, num_nodes, fcn_width, width, "
-    "depth, order, weights, time_embedding, dropout, spatial_dropout, got 'epochs=3'": ["--set", "epochs=3"],
-    "a picture's name must end with one of .png, .svg, .pdf, got 'c.bmp'": ["--curves", "c.bmp"],
+    "`--set` must be NAME=VALUE with a name of fcn-ls2t (since_observed, devices, num_nodes, fcn_width, "
+    "width, depth, order, weights, time_embedding, dropout, spatial_dropout), got 'epochs=3'; `--epochs` is "
+    "an option of its own": ["--set", "epochs=3"],
+    "`--curves` must end in .png or .svg or .pdf, got c.bmp": ["--curves", "c.bmp"],
     "`--curves` must lie in a folder that exists, got no/where.png": ["--curves", "no/where.png"],
-    "columns have names in .csv and .parquet files only, not in UnitTest": ["--id-column", "who"],
+    "columns have names in .csv, .csv.gz, .parquet files only, not in UnitTest": ["--id-column", "who"],
     "`--split` must be one of 'train', 'test', got 'half'": ["--split", "half"],
 }
 
@@ -160,7 +164,9 @@ def test_data_that_cannot_be_learned_from(train, tmp_path):
         return refused("fit", path, "--out", tmp_path / "m", *options).replace(f"{path}", "FILE")
 
     head = "id,time,x,label\n"
-    assert sentence(head + "1,0,1,a\n2,0,1,a\n") == "FILE must have at least two classes, got only 'a'"
+    assert sentence(head + "1,0,1,a\n2,0,1,a\n") == (
+        "FILE must have at least two classes, got only 'a'; `--label-column` names another column of a table"
+    )
     assert sentence("id,time,x\n1,0,1\n") == (
         "FILE: must have a column `label`, found id, time, x; `--label-column` names another"
     )
@@ -174,16 +180,20 @@ def test_data_that_cannot_be_learned_from(train, tmp_path):
     )
     target = tmp_path / "x.ts"
     target.write_text("@targetLabel true\n@data\n1,2:0.5\n1,2:1.5\n")
-    assert refused("fit", target, "--out", tmp_path / "m") == (
-        f"{target} must hold class labels, got continuous values such as 0.5"
+    assert refused("fit", target, "--out", tmp_path / "m", "--task", "classification") == (
+        f"{target} must hold class labels, got continuous values such as 0.5; `--task regression` learns "
+        "numbers"
     )
     rows = "".join(f"{i},{step},1,a,{i * 0.37}\n" for i in range(30) for step in range(2))
-    assert sentence(
-        "id,time,x,label,target\n" + rows, "--label-column", "target", "--channel-columns", "x"
-    ) == ("FILE must hold class labels, got continuous values such as 0.37")
-    assert refused("fit", tmp_path, "--out", tmp_path / "m").endswith(f"got the folder '{tmp_path}'")
-    assert refused("fit", tmp_path / "n.csv", "--out", tmp_path / "m") == (
-        f"No such file or directory: {tmp_path / 'n.csv'}"
+    columns = ["--label-column", "target", "--channel-columns", "x", "--task", "classification"]
+    assert sentence("id,time,x,label,target\n" + rows, *columns).startswith(
+        "FILE must hold class labels, got continuous values such as 0.37"
+    )
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert refused("fit", empty, "--out", tmp_path / "m").endswith(f"got the folder '{empty}'")
+    assert refused("fit", tmp_path / "none.csv", "--out", tmp_path / "m") == (
+        f"No such file or directory: {tmp_path / 'none.csv'}"
     )
 
 

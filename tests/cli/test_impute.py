@@ -123,7 +123,9 @@ def test_refusals_leave_an_old_table_alone(data, tmp_path):
         return told
 
     assert sentence("--model", "magic").startswith("`--model` must be one of gp-vae, hi-vae, vae, mean,")
-    assert sentence("--model", "mean", "--encoder", "conv") == "`--encoder` is no setting of the model mean"
+    assert sentence("--model", "mean", "--encoder", "conv") == (
+        "`--encoder` is no setting of the model mean; it is for gp-vae"
+    )
     assert sentence("--encoder", "x", *QUICK).startswith("`--encoder` must be one of")
     assert sentence("--samples", 0) == "`--samples` must be at least 1, got 0"
     assert sentence("--interval", 1) == "`--interval` must lie in (0, 1), got 1.0"

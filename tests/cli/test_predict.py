@@ -88,11 +88,13 @@ def test_refusals_leave_old_predictions_alone(model, tmp_path):
     data = table(tmp_path / "x.csv", n=2, labels=False)
     assert sentence(model, "JapaneseVowels") == "`DATA` must have 2 channels as in `fit`, got 12"
     assert sentence(tmp_path / "none", data) == (
-        f"`DIR` must be the folder of a saved model, got {tmp_path / 'none'} without model.json"
+        f"`DIR` must be the folder of a saved model, got {tmp_path / 'none'}, which is not there"
     )
     missing = tmp_path / "m.csv"
     missing.write_text("id,time,x\n1,0,1\n")
-    assert sentence(model, missing) == f"{missing}: must have a column `y`, found id, time, x"
+    assert sentence(model, missing) == (
+        f"{missing}: must have a column `y`, found id, time, x; `--channel-columns` names another"
+    )
     assert sentence(model, data, "--label-column", "who").startswith(f"{data}: must have a column `who`")
     (tmp_path / "x.npz").write_bytes(b"not a zip")
     assert sentence(model, tmp_path / "x.npz").endswith("must be a zip of arrays as `numpy.savez` writes it")

@@ -13,7 +13,7 @@ from seq2tens.estimators import MODELS
 
 def test_help_reads_like_documentation():
     assert done("--help") == done()
-    for verb in ("fit", "predict", "evaluate", "info", "report"):
+    for verb in ("choose", "fit", "predict", "evaluate", "info", "report"):
         assert f"\n  {verb}  " in done("--help")
         text = done(verb, "--help")
         assert "Example" in text

@@ -134,7 +134,7 @@ def test_pypots_arrays_come_back_as_they_were(sequences):
         (
             lambda: from_df_list([pd.DataFrame({"a": [1.0]}, index=list("x"))]),
             TypeError,
-            "`frames[0].index` must hold numbers, got str; turn dates into numbers in a unit of your choice",
+            "`frames[0].index` must hold numbers, dates or durations, got str",
         ),
         (
             lambda: from_multiindex(pd.DataFrame({"a": [1.0]})),

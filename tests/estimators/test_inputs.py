@@ -30,8 +30,11 @@ def test_the_index_of_frames_holds_times():
     index = pd.Index([0.0, 0.5, 4.0])
     assert as_sequences([pd.DataFrame({"x": [1.0, 2.0, 3.0]}, index=index)]).times.tolist() == [0, 0.5, 4]
     dates = pd.date_range("2020-01-01", periods=3)
-    with pytest.raises(TypeError, match=r"`X\[0\].index` must hold numbers, got datetime64"):
-        as_sequences([pd.DataFrame({"x": [1.0, 2.0, 3.0]}, index=dates)])
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0]}, index=dates)
+    assert as_sequences([frame]).times.tolist() == [0, 86400, 2 * 86400]
+    assert as_sequences([frame.tz_localize("UTC")]).times.tolist() == [0, 86400, 2 * 86400]
+    with pytest.raises(TypeError, match=r"`X\[0\].index` must hold numbers, dates or durations, got str"):
+        as_sequences([frame.set_axis(list("abc"))])
 
 
 def test_instances_of_a_frame_keep_their_order():

@@ -5,15 +5,21 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from estimator_contract import problem
+from estimator_contract import problem, with_gaps
 from seq2tens.data import Sequences, from_aeon, to_df_list
-from seq2tens.estimators import DeepLS2TClassifier
+from seq2tens.estimators import (
+    DeepLS2TClassifier,
+    LinearImputer,
+    RandomLS2TClassifier,
+    RandomLS2TFeatures,
+    RandomLS2TRegressor,
+)
 
 pytest.importorskip("sktime", reason="the extra [sktime] is not installed")
 
 from sktime.utils.estimator_checks import check_estimator
 
-from seq2tens.estimators.sktime import SktimeClassifier
+from seq2tens.estimators.sktime import SktimeClassifier, SktimeFeatures, SktimeImputer, SktimeRegressor
 
 
 def small():
@@ -21,9 +27,10 @@ def small():
 
 
 @pytest.mark.slow
-def test_conventions_of_sktime():
-    results = check_estimator(SktimeClassifier, raise_exceptions=True, verbose=False)
-    assert len(results) > 100
+@pytest.mark.parametrize("kind", [SktimeClassifier, SktimeRegressor, SktimeFeatures, SktimeImputer])
+def test_conventions_of_sktime(kind):
+    results = check_estimator(kind, raise_exceptions=True, verbose=False)
+    assert len(results) > 80
     assert set(results.values()) == {"PASSED"}
 
 
@@ -34,6 +41,33 @@ def test_the_same_predictions():
     np.testing.assert_array_equal(wrapped.predict_proba(frames), plain.predict_proba(X))
     np.testing.assert_array_equal(wrapped.predict(frames), plain.predict(X))
     assert not wrapped.estimator.is_fitted
+
+
+def test_random_features_numbers_and_tables():
+    X, y = problem()
+    frames, slopes = to_df_list(from_aeon(X)), np.array([x.mean() for x in X])
+    classifier = RandomLS2TClassifier(n_blocks=1, random_state=0)
+    wrapped = SktimeClassifier(classifier).fit(frames, y)
+    np.testing.assert_array_equal(wrapped.predict_proba(frames), classifier.fit(X, y).predict_proba(X))
+    regressor = RandomLS2TRegressor(n_blocks=1, random_state=0)
+    told = SktimeRegressor(regressor).fit(frames, slopes).predict(frames)
+    np.testing.assert_array_equal(told, regressor.fit(X, slopes).predict(X))
+    features = RandomLS2TFeatures(n_blocks=1, random_state=0)
+    table = SktimeFeatures(features).fit_transform(frames)
+    np.testing.assert_array_equal(table.to_numpy(), features.fit_transform(X))
+    assert table.columns.tolist() == features.get_feature_names_out().tolist()
+
+
+def test_imputers_keep_index_and_columns():
+    X, _ = problem()
+    frames = [
+        pd.DataFrame(x.T, columns=["heat", "wind"], index=pd.RangeIndex(x.shape[1])) for x in with_gaps(X)
+    ]
+    found = SktimeImputer(LinearImputer()).fit_transform(frames)
+    expected = LinearImputer().fit(frames).transform(frames)
+    for one, other in zip(found, expected, strict=True):
+        pd.testing.assert_frame_equal(one, other)
+        assert not one.isna().any(axis=None)
 
 
 DAY = 24 * 3600

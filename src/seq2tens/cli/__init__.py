@@ -8,7 +8,9 @@ import typer
 
 import seq2tens
 from seq2tens.cli._options import flag, grouped
+from seq2tens.cli._shared.catalogue import settings_help
 from seq2tens.cli._shell import Shell
+from seq2tens.cli.choose import choose
 from seq2tens.cli.evaluate import evaluate
 from seq2tens.cli.explain import explain
 from seq2tens.cli.fit import fit
@@ -27,8 +29,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"max_content_width": 100},
 )
-for verb in (fit, predict, evaluate, explain, impute, stream, info, report):
-    app.command()(grouped(verb))
+EPILOGS = {
+    fit: settings_help("classification", "regression"),
+    impute: settings_help("imputation"),
+}
+for verb in (choose, fit, predict, evaluate, explain, impute, stream, info, report):
+    app.command(epilog=EPILOGS.get(verb))(grouped(verb))
 app.add_typer(reproduce)
 
 
@@ -36,15 +42,17 @@ app.add_typer(reproduce)
 def root(
     context: typer.Context, version: Annotated[bool, flag("--version", "Print the version and exit.")] = False
 ) -> None:
-    """Classify sequences: train a network on a file, save it, use it.
+    """Learn from sequences: train a model on a file, save it, use it.
 
-    DATA is everywhere a file (.ts, .arff, .mat, .npz, .csv, .parquet) or the name of a data set, see
-    `seq2tens info`. A .csv or .parquet file is a long table: one row per step, with columns id, time, label
-    and one column per channel; an empty cell is a missing value.
+    DATA is everywhere a file (.ts, .arff, .mat, .npz, .csv, .csv.gz, .parquet), a folder of tables or the
+    name of a data set, see `seq2tens info`. A .csv or .parquet file is a long table: one row per step, with
+    columns id, time, label and one column per channel; an empty cell is a missing value. Of a folder each
+    table is one sequence.
 
     Examples:
 
     \b
+      seq2tens choose JapaneseVowels --minutes 5
       seq2tens fit JapaneseVowels --out vowels
       seq2tens evaluate vowels JapaneseVowels --confusion confusion.png
       seq2tens predict vowels recordings.csv --out predictions.csv

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,14 +12,28 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from seq2tens.cli._options import option
+from seq2tens._errors import did_you_mean
+from seq2tens.cli._options import choice, option
 from seq2tens.cli._shell import UserError, note, refusing
 
 if TYPE_CHECKING:  # importing them takes seconds
     from seq2tens.data import Columns, Labelled, Sequences, Split
 
 Half = Literal["train", "test"]
-TABLES = (".csv", ".parquet")
+TABLES = (".csv", ".csv.gz", ".parquet")
+# What arguments of `read` are called in the shell.
+NAMES = {
+    "split": "--split",
+    "separator": "--separator",
+    "decimal": "--decimal",
+    "unit": "--time-unit",
+    "channels": "--channel-columns",
+    "categories": "--category-columns",
+}
+FILES = (".ts", ".arff", ".mat", ".npz")
+# How a reader says that a column is not there; its advice is for Python.
+NO_COLUMN = re.compile(r"must have a column `(?P<name>.*?)`, found (?P<known>[^;]*)")
+ADVICE = re.compile(r"; `\w+=None` .*$")
 # Names beyond so many are only counted.
 SHOWN = 12
 
@@ -24,41 +41,71 @@ DataArgument = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="A file (.ts, .arff, .mat, .npz, .csv, .parquet) or the name of a data set.",
+        help="A file (.ts, .arff, .mat, .npz, .csv, .csv.gz, .parquet), a folder of tables or the name of a "
+        "data set.",
         show_default=False,
     ),
 ]
 SplitOption = Annotated[
-    str | None, option("train|test", "Which half, for data that has two.", show_default=False)
+    str | None, choice("train|test", "Which half, for data that has two.", show_default=False)
 ]
 IdColumn = Annotated[
     str | None, option("NAME", "Long tables: the column that tells sequences apart. [default: id]")
 ]
 TimeColumn = Annotated[str | None, option("NAME", "Long tables: the time of a step. [default: time]")]
-LabelColumn = Annotated[str | None, option("NAME", "Long tables: the class. [default: label]")]
+LabelColumn = Annotated[str | None, option("NAME", "Long tables: the class or number. [default: label]")]
 ChannelColumns = Annotated[
     str | None, option("A,B,…", "Long tables: the channels. [default: all other columns]")
 ]
+StaticColumns = Annotated[
+    str | None, option("A,B,…", "Long tables: features that do not change within a sequence. [default: none]")
+]
+CategoryColumns = Annotated[str | None, option("A,B,…", "Long tables: columns of words. [default: none]")]
+TimeUnit = Annotated[
+    str | None, option("ns|us|ms|s|min|h|d", "Long tables: what dates are counted in. [default: s]")
+]
+Separator = Annotated[
+    str | None, option("C", "What stands between the cells of a .csv file. [default: guessed]")
+]
+Decimal = Annotated[str | None, option(".|,", "How a .csv file writes fractions. [default: guessed]")]
 
 
 @dataclass(frozen=True)
-class Reading:
-    """How to read DATA: which half, and the names of columns, None where the user did not say."""
+class TableReading:
+    """How to read a long table: names of columns and more, None where the user did not say."""
 
-    split: SplitOption = None
     id_column: IdColumn = None
     time_column: TimeColumn = None
     label_column: LabelColumn = None
     channel_columns: ChannelColumns = None
+    static_columns: StaticColumns = None
+    category_columns: CategoryColumns = None
+    time_unit: TimeUnit = None
+    separator: Separator = None
+    decimal: Decimal = None
 
     @property
     def named(self) -> dict[str, Any]:
-        """The columns that the user named."""
-        columns = {"id": self.id_column, "time": self.time_column, "label": self.label_column}
-        names: dict[str, Any] = {name: column for name, column in columns.items() if column}
-        if self.channel_columns is not None:
-            names["channels"] = tuple(name.strip() for name in self.channel_columns.split(","))
-        return names
+        """What the user said about columns."""
+        columns: dict[str, Any] = {
+            "id": self.id_column,
+            "time": self.time_column,
+            "label": self.label_column,
+            "unit": self.time_unit,
+        }
+        lists = {
+            "channels": self.channel_columns,
+            "static": self.static_columns,
+            "categories": self.category_columns,
+        }
+        columns |= {key: tuple(map(str.strip, names.split(","))) for key, names in lists.items() if names}
+        return {key: column for key, column in columns.items() if column}
+
+    @property
+    def written(self) -> dict[str, str]:
+        """What the user said about the text of a `.csv` file."""
+        marks = {"separator": self.separator, "decimal": self.decimal}
+        return {key: mark for key, mark in marks.items() if mark is not None}
 
     def columns(self, known: Columns | None = None, *, label_optional: bool = False) -> Columns:
         """Columns as the user named them, else as `known`, else the usual ones."""
@@ -66,7 +113,60 @@ class Reading:
 
         # A name that the user gave and that is not there is a slip.
         optional = label_optional and self.label_column is None
-        return replace(known or Columns(), label_optional=optional, **self.named)
+        with refusing(**NAMES):
+            columns = replace(known or Columns(), label_optional=optional, **self.named)
+        if columns.encoding is None or columns.channels is None:
+            return columns
+        return replace(columns, encoding=columns.encoding.renamed(columns.channels))
+
+
+@dataclass(frozen=True)
+class Reading(TableReading):
+    """How to read DATA: which half as well."""
+
+    split: SplitOption = None
+
+
+def check(data: str) -> None:
+    """Refuse a DATA that is not there, before anything heavy is imported."""
+    path = Path(data)
+    if path.exists():
+        return
+    if path.suffix.lower() in (*FILES, *TABLES, ".gz") or path.parent != Path():
+        near = did_you_mean(path.name, _neighbours(path), key=lambda name: Path(name).stem)
+        raise UserError(f"No such file or directory: {data}{near}")
+    if data not in (names := dataset_names()):
+        raise UserError(_neither(data, names))
+
+
+def _neighbours(path: Path) -> list[str]:
+    """The names of what lies beside the place."""
+    return os.listdir(path.parent) if path.parent.is_dir() else []
+
+
+def dataset_names() -> list[str]:
+    """The names that `data.load_dataset` knows; importing it takes seconds."""
+    aeon, folder = importlib.util.find_spec("aeon"), os.environ.get("SEQ2TENS_DATA")
+    if folder and not Path(folder).is_dir():
+        raise UserError(f"`SEQ2TENS_DATA` must be a folder that exists, got {folder!r}")
+    homes = [] if aeon is None else aeon.submodule_search_locations or []
+    trained = [path for home in homes for path in Path(home, "datasets", "data").glob("*/*_TRAIN.ts")]
+    bundled = [path.stem.removesuffix("_TRAIN") for path in trained if _test_half(path).exists()]
+    archives = ("tsc", "ucr", "uea") if folder else ()
+    packed = [path.stem for archive in archives for path in Path(folder or "", archive).glob("*.npz")]
+    return sorted({*bundled, *packed})
+
+
+def _test_half(train: Path) -> Path:
+    return train.with_name(train.name.replace("_TRAIN.ts", "_TEST.ts"))
+
+
+def _neither(data: str, names: Sequence[str], what: str = "") -> str:
+    """The sentence on a DATA that is no file of a known kind and no data set."""
+    return (
+        f"DATA must be a file ({', '.join((*FILES, *TABLES))}), a folder of tables or one of the data sets "
+        f"{', '.join(names)}, got {what}{data!r}{did_you_mean(data, names)}"
+    )
 
 
 def load(data: str, reading: Reading, default: Half, columns: Columns) -> Labelled:
@@ -87,33 +187,44 @@ def load(data: str, reading: Reading, default: Half, columns: Columns) -> Labell
 
 def load_all(data: str, reading: Reading, columns: Columns) -> Labelled | Split:
     """DATA with both halves, if it has two."""
-    from seq2tens import _checks as check
     from seq2tens.data import load_dataset, read
+    from seq2tens.data.readers import suffix_of
 
-    with refusing(OSError, ValueError, ImportError, split="--split"):
-        if reading.split is not None:
-            check.choice("split", reading.split, ("train", "test"))
+    with refusing(OSError, ValueError, ImportError, **NAMES):
         path = Path(data)
         is_file = _is_file(path)
-        if path.suffix.lower() in TABLES:
-            return _read_table(path, columns)
-        if reading.named:
-            raise UserError(f"columns have names in {' and '.join(TABLES)} files only, not in {data}")
+        if is_file and (path.is_dir() or suffix_of(path) in TABLES):
+            return _read_table(path, columns, reading.written)
+        if reading.named or reading.written:
+            raise UserError(f"columns have names in {', '.join(TABLES)} files only, not in {data}")
         return read(path) if is_file else load_dataset(data)
 
 
-def _read_table(path: Path, columns: Columns) -> Labelled | Split:
+def _read_table(path: Path, columns: Columns, written: dict[str, str]) -> Labelled | Split:
     from seq2tens.data import Labelled, ReadError, read
-    from seq2tens.data.readers.long import NO_LABELS
 
     try:
-        table = read(path, columns)
+        table = read(path, columns, **written)
     except ReadError as error:
-        # The advice is for Python; the shell has its own.
-        raise UserError(str(error).replace(NO_LABELS, "; `--label-column` names another")) from error
-    if columns.channels is None and isinstance(table, Labelled):
-        _note_channels(table)
+        raise ReadError(_with_option(str(error), columns)) from error
+    if isinstance(table, Labelled):
+        for text in table.notes:
+            note(text)
+        if columns.channels is None:
+            _note_channels(table)
     return table
+
+
+def _with_option(sentence: str, columns: Columns) -> str:
+    """What a reader says of a column that is not there, with the option that names another."""
+    if (absent := NO_COLUMN.search(sentence)) is None:
+        return sentence
+    name = absent["name"]
+    roles = {columns.id: "--id-column", columns.time: "--time-column", columns.label: "--label-column"}
+    option_name = roles.get(name, "--channel-columns")
+    near = did_you_mean(name, absent["known"].split(", "))
+    meant = near.replace("did you mean '", f"did you mean `{option_name} ").replace("'?", "`?")
+    return ADVICE.sub("", sentence) + (meant or f"; `{option_name}` names another")
 
 
 def _note_channels(table: Labelled) -> None:
@@ -131,33 +242,16 @@ def listed(names: Sequence[object]) -> str:
 def _is_file(path: Path) -> bool:
     """Whether DATA is meant as a file; a name that is neither is explained here."""
     from seq2tens.data import available_datasets
-    from seq2tens.data.readers import FILES
+    from seq2tens.data.readers import HINTS, suffix_of, tables_in
 
-    suffixes = (*FILES, *TABLES)
-    if path.suffix.lower() in suffixes:
+    if suffix_of(path) in (*FILES, *TABLES) or (path.is_dir() and tables_in(path)):
         return True
     names = available_datasets()
     if str(path) in names:
         return False
     what = "the folder " if path.is_dir() else "the file " if path.exists() else ""
-    raise UserError(
-        f"DATA must be a file ({', '.join(suffixes)}) or one of the data sets {', '.join(names)}, "
-        f"got {what}{str(path)!r}"
-    )
-
-
-def classes_of(labelled: Labelled, data: str) -> list[object]:
-    """The classes that occur; DATA must have them, by the rule of the estimators."""
-    from seq2tens._checks import ArgumentError
-    from seq2tens.estimators.inputs import as_labels
-
-    if labelled.labels is None:
-        raise UserError(f"{data} must have labels, got none")
-    try:
-        as_labels(labelled.labels, len(labelled))
-    except ArgumentError as error:
-        raise UserError(str(error).replace("`y`", data)) from error
-    return sorted(set(labelled.labels.tolist()))
+    hint = "; save the sheet as .csv" if suffix_of(path) in HINTS else ""
+    raise UserError(_neither(str(path), names, what) + hint)
 
 
 def described(labelled: Labelled) -> str:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # importing it takes seconds
     from matplotlib.figure import Figure
 
 STDOUT = Path("-")
+PICTURES = (".png", ".svg", ".pdf")
 Force = Annotated[bool, flag("--force", "Replace files that are there already.")]
 
 
@@ -123,10 +124,8 @@ def picture(path: Path | None, option: str, *, force: bool) -> Output | None:
     """A file for a picture, if one is asked for."""
     if path is None:
         return None
-    from seq2tens.plots import picture_suffix
-
-    with refusing():
-        picture_suffix(path)
+    if path.suffix.lower() not in PICTURES:
+        raise UserError(f"`{option}` must end in {' or '.join(PICTURES)}, got {path}")
     return output(path, option, force=force)
 
 

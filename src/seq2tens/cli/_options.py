@@ -9,10 +9,38 @@ from typing import Any, get_type_hints
 
 import typer
 
+from seq2tens import _errors as check
+from seq2tens.cli._shell import refusing
+
 
 def option(metavar: str, text: str, *names: str, **more: Any) -> Any:
     """An option with a value; it is called like its parameter unless there are `names`."""
     return typer.Option(*names, metavar=metavar, help=text, **more)
+
+
+def choice(metavar: str, text: str, *names: str, **more: Any) -> Any:
+    """An option that is one of a few words, those of its `metavar`."""
+
+    def look(param: typer.CallbackParam, value: Any) -> Any:
+        words = tuple(None if word == "none" else word for word in metavar.split("|"))
+        with refusing(option=param.opts[0]):
+            if value is not None:
+                check.choice("option", None if value == "none" else value, words)
+        return value
+
+    return option(metavar, text, *names, callback=look, **more)
+
+
+def count(metavar: str, text: str, *names: str, **more: Any) -> Any:
+    """An option that is an integer of at least 1."""
+
+    def look(param: typer.CallbackParam, value: Any) -> Any:
+        with refusing(option=param.opts[0]):
+            if value is not None:
+                check.positive_int("option", value)
+        return value
+
+    return option(metavar, text, *names, callback=look, **more)
 
 
 def flag(name: str, text: str) -> Any:

@@ -13,6 +13,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from seq2tens._errors import ArgumentError
+
 # Exit codes: a mistake in what was asked, and Ctrl-C.
 REFUSED, INTERRUPTED = 2, 130
 # What typer raises for options it cannot parse; it exports only this one of the family.
@@ -29,8 +31,6 @@ def refusing(*errors: type[Exception], **names: str) -> Iterator[None]:
 
     The message speaks of Python arguments; `names` gives what they are called in the shell.
     """
-    from seq2tens._checks import ArgumentError
-
     try:
         yield
     except (ArgumentError, *errors) as error:  # type: ignore[misc]

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
 from seq2tens.cli import _data, _files, _models
 from seq2tens.cli._options import option
+from seq2tens.cli._shared import target_kinds
 from seq2tens.cli._shell import UserError
 
 if TYPE_CHECKING:  # importing them takes seconds
     import numpy as np
+    from matplotlib.figure import Figure
 
+    from seq2tens.data import Labelled
     from seq2tens.estimators.evaluation import Evaluation
 
 Confusion = Annotated[Path | None, option("FILE", "Draw the confusion matrix (.png, .svg, .pdf).")]
+Scatter = Annotated[
+    Path | None, option("FILE", "Regression: draw predictions against targets (.png, .svg, .pdf).")
+]
 Json = Annotated[
     Path | None, option("FILE", "Write the numbers for other programs (.json; - is stdout).", "--json")
 ]
@@ -26,6 +35,7 @@ def evaluate(
     data: _data.DataArgument,
     *,
     confusion: Confusion = None,
+    scatter: Scatter = None,
     json_file: Json = None,
     force: _files.Force = False,
     reading: _data.Reading,
@@ -33,9 +43,10 @@ def evaluate(
     """Compare a saved model's predictions with the labels.
 
     Prints accuracy, balanced accuracy (the mean recall of the classes), areas under the ROC and the
-    precision-recall curve, and a table of the classes. The areas are those of the second of two classes, or
-    means over more classes, each against the rest; they are left out unless every class occurs in DATA. Data
-    with two halves: the test half.
+    precision-recall curve, and a table of the classes; for regression the root of the mean squared error, the
+    mean absolute error and R² (the share of the variance that is explained). The areas are those of the
+    second of two classes, or means over more classes, each against the rest; they are left out unless every
+    class occurs in DATA. Data with two halves: the test half.
 
     Examples:
 
@@ -43,24 +54,53 @@ def evaluate(
       seq2tens evaluate model test.csv
       seq2tens evaluate model JapaneseVowels --confusion confusion.png --json scores.json
     """
+    picture = _files.picture(confusion, "--confusion", force=force)
+    cloud = _files.picture(scatter, "--scatter", force=force)
+    numbers = None if json_file is None else _files.output(json_file, "--json", (".json",), force=force)
+    _data.check(data)
+    model, labelled = _models.load_with_data(folder, data, reading, label_optional=False)
+    if _models.is_classifier(model):
+        _refuse(cloud, "--scatter", "regressors, `--confusion` for classifiers", model)
+        evaluation, draw = _evaluate_classes(model, labelled, data)
+    else:
+        _refuse(picture, "--confusion", "classifiers, `--scatter` for regressors", model)
+        evaluation, draw = _evaluate_values(model, labelled, data)
+    if numbers is not None:
+        numbers.write(json.dumps(evaluation.to_dict(), indent=2, ensure_ascii=False) + "\n")
+    if (drawn := picture or cloud) is not None:
+        drawn.draw(draw())
+
+
+def _refuse(picture: _files.Output | None, name: str, whose: str, model: Any) -> None:
+    if picture is not None:
+        raise UserError(f"`{name}` is for {whose}, got a {type(model).__name__}")
+
+
+def _evaluate_classes(classifier: Any, labelled: Labelled, data: str) -> tuple[Any, Callable[[], Figure]]:
+    """The measures, which are printed, and what draws the confusion matrix."""
+    from seq2tens import plots
     from seq2tens.estimators.evaluation import evaluate as compare
 
-    picture = _files.picture(confusion, "--confusion", force=force)
-    numbers = None if json_file is None else _files.output(json_file, "--json", (".json",), force=force)
-    classifier, labelled = _models.load_with_data(folder, data, reading, label_optional=False)
-    _data.classes_of(labelled, data)
+    target_kinds.classes_of(labelled, data)
     classes = classifier.classes_
     labels = _as_classes(labelled.labels, classes, data)
     probabilities = _models.probabilities(classifier, labelled.sequences)
     evaluation = compare(labels, probabilities, classes)
     _print(evaluation)
-    if numbers is not None:
-        numbers.write(json.dumps(evaluation.to_dict(), indent=2, ensure_ascii=False) + "\n")
-    if picture is not None:
-        from seq2tens import plots
+    names = [row.label for row in evaluation.classes]
+    return evaluation, lambda: plots.confusion_matrix(labels, classes[probabilities.argmax(axis=1)], names)
 
-        names = [row.label for row in evaluation.classes]
-        picture.draw(plots.confusion_matrix(labels, classes[probabilities.argmax(axis=1)], names))
+
+def _evaluate_values(regressor: Any, labelled: Labelled, data: str) -> tuple[Any, Callable[[], Figure]]:
+    """The measures, which are printed, and what draws predictions against targets."""
+    from seq2tens import plots
+    from seq2tens.estimators.evaluation import evaluate_regression
+
+    targets, values = target_kinds.values_of(labelled, data), _models.values(regressor, labelled.sequences)
+    evaluation = evaluate_regression(targets, values)
+    for name, value in evaluation.to_dict().items():
+        typer.echo(f"{name:<18} {_shown(value)}")
+    return evaluation, lambda: plots.predictions(targets, values)
 
 
 def _as_classes(labels: np.ndarray | None, classes: np.ndarray, data: str) -> list[Any]:
@@ -69,7 +109,8 @@ def _as_classes(labels: np.ndarray | None, classes: np.ndarray, data: str) -> li
     named = [] if labels is None else [known.get(str(label), label) for label in labels.tolist()]
     if not set(named) & set(known.values()):
         raise UserError(
-            f"the labels of {data} must be classes of the model ({', '.join(known)}), got {named[0]!r}"
+            f"the labels of {data} must be classes of the model ({', '.join(known)}), got {named[0]!r}; "
+            "`--label-column` names another column of a table"
         )
     return named
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from seq2tens._errors import did_you_mean
 from seq2tens.cli import _data, _files, _models
 from seq2tens.cli._options import option
 from seq2tens.cli._shell import UserError, refusing
 
 if TYPE_CHECKING:  # importing them takes seconds
-    from seq2tens.data import Labelled
-    from seq2tens.explaining import Explanation, VariableAt
+    from seq2tens.data import Labelled, Sequences
+    from seq2tens.explaining import Explanation, FeatureExplanation, VariableAt
 
 Id = Annotated[str, option("ID", "The sequence: its id, or its number from 0.", "--id", show_default=False)]
 Out = Annotated[Path, option("DIR", "Where to write table and picture.", show_default=False)]
@@ -44,12 +45,14 @@ def explain(
     options: ExplainOptions,
     reading: _data.Reading,
 ) -> None:
-    """Tell what carried a saved network's prediction for one sequence.
+    """Tell what carried a saved model's prediction for one sequence.
 
-    Which variables at which times, and which ordered pairs of times, moved the class's logit (against the
-    mean of the others) from that of a baseline, in which every variable is at its mean in training. Writes
-    explanation.csv, every contribution, and explanation.png; prints the largest. Ids are those of a long
-    table, else 0, 1, … Data with two halves: the test half.
+    Of networks: which variables at which times, and which ordered pairs of times, moved the class's logit
+    (against the mean of the others) from that of a baseline, in which every variable is at its mean in
+    training. Of random-ls2t: which features, of which channels at which steps, moved the class's score or the
+    predicted number. Writes explanation.csv, every contribution (of features the largest), and
+    explanation.png; prints the largest. Ids are those of a long table, else 0, 1, … Data with two halves: the
+    test half.
 
     Example:
 
@@ -58,23 +61,33 @@ def explain(
     """
     _files.check_folder(out, "--out")
     _files.check_new([out / name for name in FILES], "--out", force=options.force)
-    classifier, labelled = _models.load_with_data(folder, data, reading, label_optional=True)
+    _data.check(data)
+    model, labelled = _models.load_with_data(folder, data, reading, label_optional=True)
     chosen = labelled[_row(labelled, key, data)]
-    from seq2tens.explaining import explain as explain_sequence
-
-    with refusing(TypeError, x="DATA", target="--target", model="DIR"):
-        explanation = explain_sequence(
-            classifier,
-            chosen.sequences,
-            target=_class(options.target, classifier.classes_.tolist()),
-            names=labelled.channels,
-        )
+    with refusing(TypeError, x="DATA", X="DATA", target="--target", model="DIR"):
+        explanation = _explained(model, chosen.sequences, options.target, labelled.channels)
     table, picture = _files.outputs(out, FILES, "--out", force=options.force)
+    unit = {} if _is_linear(model) else {"unit": options.unit}
     with refusing(OSError):
         explanation.to_csv(table.path)
-        explanation.plot(picture.path, unit=options.unit)
-    _print(explanation)
+        explanation.plot(picture.path, **unit)
+    (_print_features if _is_linear(model) else _print)(explanation)
     typer.echo(f"saved explanation.csv and explanation.png in {out}")
+
+
+def _is_linear(model: Any) -> bool:
+    """Whether the model is a linear one on random features."""
+    return hasattr(model, "ridge_")
+
+
+def _explained(model: Any, sequence: Sequences, target: str | None, names: tuple[str, ...] | None) -> Any:
+    from seq2tens import explaining
+
+    how = explaining.explain_features if _is_linear(model) else explaining.explain
+    if not _models.is_classifier(model) and target is not None:
+        raise UserError(f"`--target` is for classes, but the model tells numbers, got {target!r}")
+    chosen = None if target is None else _class(target, model.classes_.tolist())
+    return how(model, sequence, target=chosen, names=names)
 
 
 def _row(labelled: Labelled, key: str, data: str) -> int:
@@ -82,7 +95,8 @@ def _row(labelled: Labelled, key: str, data: str) -> int:
     ids = list(map(str, range(len(labelled)) if labelled.ids is None else labelled.ids.tolist()))
     if key not in ids:
         some = ", ".join(ids[:3]) + (", …" if len(ids) > 3 else "")
-        raise UserError(f"`--id` must be one of the {len(ids)} ids of {data} ({some}), got {key!r}")
+        near = did_you_mean(key, ids)
+        raise UserError(f"`--id` must be one of the {len(ids)} ids of {data} ({some}), got {key!r}{near}")
     return ids.index(key)
 
 
@@ -96,6 +110,17 @@ def _described(at: VariableAt) -> str:
         return f"{at.variable} at {at.time:g}, not measured so far"
     how = "measured" if at.measured else "carried forward"
     return f"{at.variable} = {at.value:g} at {at.time:g}, {how}"
+
+
+def _print_features(explanation: FeatureExplanation) -> None:
+    typer.echo(f"target     {explanation.target}")
+    typer.echo(f"output     {explanation.output:.4f}")
+    typer.echo(f"baseline   {explanation.baseline_output:.4f}")
+    typer.echo("features")
+    for row in explanation.features[:SHOWN]:
+        typer.echo(f"  {row.contribution:+.4f}  {row}")
+    others = explanation.rest + sum(row.contribution for row in explanation.features[SHOWN:])
+    typer.echo(f"  {others:+.4f}  all others")
 
 
 def _print(explanation: Explanation) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,28 +11,44 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from seq2tens.cli import _data, _files, _models
-from seq2tens.cli._options import option
+from seq2tens.cli._options import choice, count, option
+from seq2tens.cli._shared import catalogue, target_kinds
 from seq2tens.cli._shell import UserError, refusing
 from seq2tens.cli._stopping import training
 
 if TYPE_CHECKING:  # importing them takes seconds
-    from seq2tens.data import Columns
+    from seq2tens.data import Columns, Encoding, Labelled
 
 Out = Annotated[Path, option("DIR", "Where to save the model.", show_default=False)]
-Model = Annotated[str, option("NAME", "fcn-ls2t, ls2t, fcn, resnet or random-ls2t.")]
+Model = Annotated[
+    str | None,
+    option(
+        "NAME",
+        "fcn-ls2t, ls2t, fcn, resnet or random-ls2t; for regression random-ls2t. [default: fcn-ls2t, for "
+        "regression random-ls2t]",
+    ),
+]
+TaskOption = Annotated[
+    str | None,
+    choice(
+        "classification|regression",
+        "What to learn: classes or numbers. [default: by the labels, and told]",
+        "--task",
+    ),
+]
 Recipe = Annotated[
     str | None,
-    option("fast|paper", "How to train: about 1500 steps, or the paper's long way. [default: fast]"),
+    choice("fast|paper", "How to train: about 1500 steps, or the paper's long way. [default: fast]"),
 ]
-Epochs = Annotated[int | None, option("N", "At most so many epochs. [default: the recipe's]")]
-BatchSize = Annotated[int | None, option("N", "Sequences per step. [default: the recipe's]")]
+Epochs = Annotated[int | None, count("N", "At most so many epochs. [default: the recipe's]")]
+BatchSize = Annotated[int | None, count("N", "Sequences per step. [default: the recipe's]")]
 LearningRate = Annotated[float | None, option("X", "The highest rate. [default: the recipe's]")]
 ClassWeight = Annotated[
-    str | None, option("balanced|none", "Whether every class counts the same. [default: balanced]")
+    str | None, choice("balanced|none", "Whether every class counts the same. [default: balanced]")
 ]
 Scaling = Annotated[
     str | None,
-    option(
+    choice(
         "auto|channel|sequence|none",
         "Standardise with the statistics of the training data, or of each sequence by itself; auto: by "
         "sequence for at most 100 of them. [default: auto]",
@@ -45,7 +62,7 @@ Validation = Annotated[
 ]
 Settings = Annotated[
     list[str] | None,
-    option("NAME=VALUE", "A size of the network, as in `--set width=32`; repeatable.", "--set"),
+    option("NAME=VALUE", "Another argument of the model, see below; repeatable.", "--set"),
 ]
 Seed = Annotated[int, option("N", "Same seed, same model.", "--seed")]
 Device = Annotated[str | None, option("auto|cpu|gpu", "Where to train. [default: auto]")]
@@ -53,16 +70,21 @@ Checkpoint = Annotated[
     Path | None, option("DIR", "Keep the state there; the same command goes on after an interruption.")
 ]
 Curves = Annotated[Path | None, option("FILE", "Draw the learning curves (.png, .svg, .pdf).")]
-Progress = Annotated[str, option("auto|bar|lines|silent", "What to show meanwhile, on stderr.")]
+Progress = Annotated[str, choice("auto|bar|lines|silent", "What to show meanwhile, on stderr.")]
 Force = Annotated[
     bool, typer.Option("--force", "--overwrite", help="Replace the model in --out, and the picture.")
 ]
 
 
+SHELL = ("task", "settings", "curves", "force")
+DEFAULTS: dict[catalogue.Task, str] = {"classification": "fcn-ls2t", "regression": "random-ls2t"}
+
+
 @dataclass(frozen=True)
 class FitOptions:
-    """How to train; all but the last ones are arguments of the estimator."""
+    """What to learn and how; all but those in `SHELL` are arguments of the estimator."""
 
+    task: TaskOption = None
     recipe: Recipe = None
     epochs: Epochs = None
     batch_size: BatchSize = None
@@ -83,11 +105,11 @@ def fit(
     data: _data.DataArgument,
     out: Out,
     *,
-    model: Model = "fcn-ls2t",
+    model: Model = None,
     options: FitOptions,
     reading: _data.Reading,
 ) -> None:
-    """Train a classifier on DATA and save it.
+    """Train a classifier or a regressor on DATA and save it.
 
     Sequences may have unequal lengths and missing values. Data with two halves is trained on its training
     half. Ctrl-C or SIGTERM stops; with --checkpoint the same command goes on later, after the last whole
@@ -100,33 +122,71 @@ def fit(
       seq2tens fit train.csv --label-column speaker --validation-fraction 0.2 --out model
       seq2tens fit train.ts --model ls2t --set width=32 --set order=3 --out model
       seq2tens fit train.npz --recipe paper --checkpoint running --out model
+      seq2tens fit train.csv --label-column age --task regression --out model
     """
     _models.check_new(out, force=options.force)
     _files.check_folder(options.checkpoint, "--checkpoint")
     picture = _files.picture(options.curves, "--curves", force=options.force)
-    arguments = _models.arguments(options, leaving=("settings", "curves", "force"))
-    classifier = _models.make(model, arguments, options.settings or ())
+    arguments, settings = _models.arguments(options, leaving=SHELL), options.settings or ()
+    _check_names(model, options.task, arguments, settings)
+    _data.check(data)
     train = _data.load(data, reading, "train", reading.columns())
-    classes = _data.classes_of(train, data)
-    if len(classes) < 2:
-        raise UserError(f"{data} must have at least two classes, got only {classes[0]!r}")
-    typer.echo(f"training on {_data.described(train)}, {len(classes)} classes")
-    with training(
-        classifier, partial(_prospect, options.checkpoint), **_models.option_names(classifier, arguments)
-    ):
-        classifier.fit(train.sequences, train.labels)
-    _save(classifier, out, reading.columns(), train.channels)
+    task: Any = options.task or target_kinds.guess_task(train, data)
+    model = _models.check(model or DEFAULTS[task], task, arguments, settings)
+    if picture is not None and (trained := catalogue.having("epochs", task)).count(model) == 0:
+        those = f": {', '.join(trained)}" if trained else ", for classification"
+        raise UserError(f"`--curves` is for models that are trained in epochs{those}, not for {model}")
+    estimator = _models.make(model, task, arguments, settings)
+    labels = _targets(train, data, task)
+    names = _models.option_names(estimator, arguments)
+    with training(estimator, partial(_prospect, options.checkpoint), **names):
+        estimator.fit(replace(train, labels=labels))
+    _save(estimator, out, reading.columns(), train.encoding)
     if picture is not None:
         from seq2tens import plots
 
-        picture.draw(plots.learning_curves(getattr(classifier, "history_", [])))
+        picture.draw(plots.learning_curves(getattr(estimator, "history_", [])))
 
 
-def _save(classifier: Any, out: Path, columns: Columns, channels: tuple[str, ...] | None) -> None:
+def _check_names(
+    model: str | None, task: str | None, arguments: dict[str, Any], settings: Sequence[str]
+) -> None:
+    """Refuse slips before anything heavy is imported: what suits no task, where nobody has said which."""
+    tasks: Any = list(DEFAULTS) if task is None else [task]
+    errors = []
+    for possible in tasks:
+        try:
+            _models.check(model or DEFAULTS[possible], possible, arguments, settings)
+            return
+        except UserError as error:
+            errors.append(error)
+    raise errors[0]
+
+
+def _targets(train: Labelled, data: str, task: catalogue.Task) -> Any:
+    """What is to be learned; how much there is of it is told."""
+    if task == "regression":
+        values = target_kinds.values_of(train, data)
+        typer.echo(f"training on {_data.described(train)}, targets {values.min():g} to {values.max():g}")
+        return values
+    classes = target_kinds.classes_of(train, data)
+    if len(classes) < 2:
+        raise UserError(
+            f"{data} must have at least two classes, got only {classes[0]!r}; `--label-column` names another "
+            "column of a table"
+        )
+    typer.echo(f"training on {_data.described(train)}, {len(classes)} classes")
+    return train.labels
+
+
+def _save(estimator: Any, out: Path, columns: Columns, encoding: Encoding | None) -> None:
     """Save with the names of the columns, so that they need not be given again and cannot be mixed up."""
-    notes = {} if channels is None else {"columns": asdict(replace(columns, channels=channels))}
+    notes = {}
+    if encoding is not None:
+        channels = tuple(column.name for column in encoding.columns)
+        notes["columns"] = replace(columns, channels=channels, encoding=encoding).state()
     with refusing(OSError, path="--out"):
-        classifier.save(out, notes)
+        estimator.save(out, notes)
     typer.echo(f"saved {out}")
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from seq2tens.cli import _data, _files, _models
-from seq2tens.cli._options import option
+from seq2tens.cli._options import choice, count, option
+from seq2tens.cli._shared import tables
 from seq2tens.cli._shell import UserError, refusing
 from seq2tens.cli._stopping import training
 from seq2tens.cli.fit import BatchSize, Device, Progress, Seed, Settings
@@ -21,20 +20,17 @@ if TYPE_CHECKING:  # importing them takes seconds
 
     from seq2tens.data import Columns, Labelled, Sequences
 
-# Rows of a table that are turned into text at a time.
-ROWS = 10_000
-
 Out = Annotated[
     Path,
     option("FILE", "Where to write the table (.csv, .parquet; - is stdout, as .csv).", show_default=False),
 ]
 Model = Annotated[str, option("NAME", "gp-vae, hi-vae, vae, mean, forward, linear, brits or saits.")]
-Encoder = Annotated[str | None, option("conv|bls2t", "The encoder of gp-vae. [default: conv]")]
-Samples = Annotated[int | None, option("N", "Write so many completed copies, drawn at random.")]
+Encoder = Annotated[str | None, choice("conv|bls2t", "The encoder of gp-vae. [default: conv]")]
+Samples = Annotated[int | None, count("N", "Write so many completed copies, drawn at random.")]
 Interval = Annotated[
     float | None, option("P", "Write also where each missing value lies with this probability.")
 ]
-Epochs = Annotated[int | None, option("N", "At most so many epochs. [default: the model's]")]
+Epochs = Annotated[int | None, count("N", "At most so many epochs. [default: the model's]")]
 LearningRate = Annotated[float | None, option("X", "The highest rate. [default: the model's]")]
 
 
@@ -81,12 +77,12 @@ def impute(
       seq2tens impute recordings.csv --samples 20 --seed 1 --out draws.csv
       seq2tens impute recordings.csv --model linear --out filled.csv
     """
-    from seq2tens.estimators import IMPUTERS
-
-    result = _files.output(out, "--out", _data.TABLES, force=options.force)
+    result = _files.output(out, "--out", (".csv", ".parquet"), force=options.force)
     _check_results(options.samples, options.interval)
     arguments = _models.arguments(options, leaving=("samples", "interval", "settings", "force"))
-    imputer = _models.make(model, arguments, options.settings or (), IMPUTERS)
+    model = _models.check(model, "imputation", arguments, options.settings or ())
+    _data.check(data)
+    imputer = _models.make(model, "imputation", arguments, options.settings or ())
     columns = reading.columns(label_optional=True)
     chosen = train = _data.load(data, reading, "train", columns)
     if reading.split == "test":
@@ -99,8 +95,7 @@ def impute(
         imputer.fit(train.sequences)
     with refusing(**names):
         table = _table(imputer, chosen, columns, options)
-    _write(table, result)
-    result.tell()
+    tables.write(table, result)
 
 
 def _check_results(samples: int | None, interval: float | None) -> None:
@@ -109,8 +104,6 @@ def _check_results(samples: int | None, interval: float | None) -> None:
         raise UserError(
             "`--samples` and `--interval` make different tables, so only one of them can be given"
         )
-    if samples is not None and samples < 1:
-        raise UserError(f"`--samples` must be at least 1, got {samples}")
     if interval is not None and not 0 < interval < 1:
         raise UserError(f"`--interval` must lie in (0, 1), got {interval}")
 
@@ -144,7 +137,7 @@ def _described_steps(labelled: Labelled, columns: Columns) -> list[tuple[str, np
     lengths = sequences.lengths
     ids = np.arange(len(labelled)) if labelled.ids is None else labelled.ids
     times = sequences.positions if sequences.times is None else sequences.times
-    parts = [(columns.id, np.repeat(ids, lengths)), (columns.time, times)]
+    parts = [(columns.id or "id", np.repeat(ids, lengths)), (columns.time or "time", times)]
     if labelled.labels is not None:
         parts.append((columns.label or "label", np.repeat(labelled.labels, lengths)))
     return parts
@@ -172,31 +165,3 @@ def _distinct(parts: list[tuple[str, np.ndarray]]) -> dict[str, np.ndarray]:
         twice = next(name for i, name in enumerate(names) if name in names[:i])
         raise UserError(f"the table would have two columns {twice!r}; DATA must name its own differently")
     return table
-
-
-def _write(table: dict[str, np.ndarray], result: _files.Output) -> None:
-    with result.replacing() as file:
-        if result.path.suffix.lower() == ".parquet":
-            _write_parquet(table, file)
-        else:
-            _write_csv(table, file)
-
-
-def _write_csv(table: dict[str, np.ndarray], file: BinaryIO) -> None:
-    text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table)
-    rows = len(next(iter(table.values())))
-    for start in range(0, rows, ROWS):
-        cells = [column[start : start + ROWS].tolist() for column in table.values()]
-        writer.writerows(zip(*cells, strict=True))
-    text.detach()  # flushed, and the file stays open
-
-
-def _write_parquet(table: dict[str, np.ndarray], file: BinaryIO) -> None:
-    from seq2tens.data._optional import optional
-
-    with refusing(ImportError):
-        arrow = optional("pyarrow", "writing .parquet files")
-        parquet = optional("pyarrow.parquet", "writing .parquet files")
-    parquet.write_table(arrow.table({name: column.tolist() for name, column in table.items()}), file)

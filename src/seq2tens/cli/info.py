@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import seq2tens
 from seq2tens.cli import _data, _models
 
 if TYPE_CHECKING:  # importing them takes seconds
@@ -22,13 +24,7 @@ Subject = Annotated[
 Facts = dict[str, object]
 
 
-def info(
-    subject: Subject = None,
-    id_column: _data.IdColumn = None,
-    time_column: _data.TimeColumn = None,
-    label_column: _data.LabelColumn = None,
-    channel_columns: _data.ChannelColumns = None,
-) -> None:
+def info(subject: Subject = None, *, reading: _data.TableReading) -> None:
     """Say what there is: the installation, a saved model, or data.
 
     Without an argument: versions, devices, backends, models and data sets.
@@ -42,12 +38,18 @@ def info(
     """
     if subject is None:
         _print(_installation())
-    elif Path(subject).is_dir():
+    elif Path(subject).is_dir() and not _is_data(Path(subject)):
         _print(_model(_models.load(Path(subject))))
     else:
-        reading = _data.Reading(None, id_column, time_column, label_column, channel_columns)
-        for title, half in _halves(subject, reading).items():
+        _data.check(subject)
+        for title, half in _halves(subject, _data.Reading(**asdict(reading))).items():
             _print(_half(half), title)
+
+
+def _is_data(folder: Path) -> bool:
+    from seq2tens.data.readers import tables_in
+
+    return not (folder / "model.json").exists() and bool(tables_in(folder))
 
 
 def _halves(data: str, reading: _data.Reading) -> dict[str, Labelled]:
@@ -63,9 +65,10 @@ def _installation() -> Facts:
     from seq2tens.estimators import MODELS
 
     needed = importlib.metadata.requires("seq2tens") or []
-    names = ["seq2tens", *(re.split(r"[^\w.-]", line)[0] for line in needed if "extra ==" not in line)]
+    names = [re.split(r"[^\w.-]", line)[0] for line in needed if "extra ==" not in line]
     return {
         "python": platform.python_version(),
+        "seq2tens": seq2tens.__version__,  # an editable installation may state an older one
         **{name: importlib.metadata.version(name) for name in names},
         "device": _devices(),
         **{f"backend {name}": reason or "ready" for name, reason in ops.backends().items()},
@@ -84,16 +87,18 @@ def _devices() -> str:
     return f"{torch.accelerator.current_accelerator()} × {torch.accelerator.device_count()}; {threads}"
 
 
-def _model(classifier: Any) -> Facts:
-    shape, columns = classifier.metadata_, classifier.notes_.get("columns")
+def _model(model: Any) -> Facts:
+    shape, columns = model.metadata_, model.notes_.get("columns")
+    classes = {"classes": _data.listed(model.classes_.tolist())} if _models.is_classifier(model) else {}
     return {
-        "model": type(classifier).__name__,
-        "classes": _data.listed(classifier.classes_.tolist()),
-        "channels": ", ".join(columns["channels"]) if columns else classifier.n_channels_,
+        "model": type(model).__name__,
+        "task": "classification" if classes else "regression",
+        **classes,
+        "channels": ", ".join(columns["channels"]) if columns else model.n_channels_,
         "trained on": f"{shape['n_cases']} sequences",
         "missing values": "seen in training" if shape["missing_values"] else "none in training",
-        **_training(getattr(classifier, "history_", [])),
-        "settings": ", ".join(f"{name}={value!r}" for name, value in classifier.get_params().items()),
+        **_training(getattr(model, "history_", [])),
+        "settings": ", ".join(f"{name}={value!r}" for name, value in model.get_params().items()),
     }
 
 

@@ -2,49 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from seq2tens.cli import _data, _files, _models
-from seq2tens.cli._options import option
+from seq2tens.cli._options import choice, option
+from seq2tens.cli._shared import tables
 
-if TYPE_CHECKING:  # importing it takes seconds
+if TYPE_CHECKING:  # importing them takes seconds
     import numpy as np
 
-Out = Annotated[Path, option("FILE", "Where to write the table (.csv; - is stdout).", show_default=False)]
+    from seq2tens.data import Labelled
+
+SUFFIXES = tuple(f".{name}" for name in tables.WRITERS)
+Out = Annotated[Path, option("FILE", f"Where to write the table ({', '.join(SUFFIXES)}; - is stdout).")]
+Format = Annotated[
+    str | None,
+    choice("csv|parquet|jsonl", "What the table looks like. [default: by the suffix, else csv]", "--format"),
+]
 
 
 def predict(
     folder: _models.FolderArgument,
     data: _data.DataArgument,
-    out: Out,
     *,
+    out: Out = _files.STDOUT,
+    form: Format = None,
     force: _files.Force = False,
     reading: _data.Reading,
 ) -> None:
-    """Predict the classes of DATA with a saved model.
+    """Predict the classes, or the numbers, of DATA with a saved model.
 
-    The table has the columns id, prediction and probability_CLASS for each class, and one row per sequence in
-    the order of DATA; ids are those of a long table, else 0, 1, … Labels are not needed. Columns of a long
-    table are found by the names they had in training. Data with two halves: the test half.
+    The table has the columns id, prediction and, for classes, probability_CLASS for each of them, and one row
+    per sequence in the order of DATA; ids are those of a long table, else 0, 1, … Labels are not needed.
+    Columns of a long table are found by the names they had in training. Data with two halves: the test half.
 
     Examples:
 
     \b
       seq2tens predict model new.csv --out predictions.csv
-      seq2tens predict model new.csv --out - | sort
+      seq2tens predict model new.csv --format jsonl | head
     """
-    result = _files.output(out, "--out", (".csv",), force=force)
-    classifier, labelled = _models.load_with_data(folder, data, reading, label_optional=True)
-    probabilities = _models.probabilities(classifier, labelled.sequences)
-    ids = range(len(labelled)) if labelled.ids is None else labelled.ids.tolist()
-    result.write(_table(ids, probabilities, classifier.classes_.tolist()))
+    form = tables.table_format(out, form)
+    result = _files.output(out, "--out", SUFFIXES, force=force)
+    _data.check(data)
+    model, labelled = _models.load_with_data(folder, data, reading, label_optional=True)
+    tables.write(_ids(labelled) | _predictions(model, labelled), result, form)
 
 
-def _table(ids: Iterable[Any], probabilities: np.ndarray, classes: list[Any]) -> str:
-    """The predictions as text; probabilities with all their digits."""
-    lines = [_files.csv_line(["id", "prediction", *(f"probability_{name}" for name in classes)])]
-    for key, row, best in zip(ids, probabilities.tolist(), probabilities.argmax(axis=1), strict=True):
-        lines.append(_files.csv_line([key, classes[best], *row]))
-    return "".join(lines)
+def _ids(labelled: Labelled) -> dict[str, np.ndarray]:
+    import numpy as np
+
+    return {"id": np.arange(len(labelled)) if labelled.ids is None else labelled.ids}
+
+
+def _predictions(model: Any, labelled: Labelled) -> dict[str, np.ndarray]:
+    """The columns that a model fills; numbers with all their digits."""
+    if not _models.is_classifier(model):
+        return {"prediction": _models.values(model, labelled.sequences)}
+    chances, classes = _models.probabilities(model, labelled.sequences), model.classes_
+    columns = {f"probability_{name}": chances[:, i] for i, name in enumerate(classes.tolist())}
+    return {"prediction": classes[chances.argmax(axis=1)], **columns}

@@ -61,8 +61,9 @@ def report(
     if page is None and parts is None:
         return
     sections = reports.sections(sources)
-    if page is not None:
-        page.write(reports.page(sections, sources, f"seq2tens report {results} --out {out}"))
+    if page is not None and out is not None:
+        command = f"seq2tens report {reports.shown(results)} --out {reports.shown(out)}"
+        page.write(reports.page(sections, sources, command))
     if parts is not None:
         _write_parts(parts, reports.files(sections), force)
 

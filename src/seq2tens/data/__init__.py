@@ -14,12 +14,18 @@ from seq2tens.data.datasets import (
 )
 from seq2tens.data.elapsed import since_observed, since_start
 from seq2tens.data.filling import forward_fill, forward_imputation, mean_imputation
-from seq2tens.data.frames import from_df_list, from_multiindex, to_df_list, to_multiindex
+from seq2tens.data.frames import (
+    from_df_list,
+    from_multiindex,
+    read_df_list,
+    read_multiindex,
+    to_df_list,
+    to_multiindex,
+)
 from seq2tens.data.incomplete import Incomplete, held_out
 from seq2tens.data.labelled import Labelled, Split
 from seq2tens.data.preparation import Preparation
 from seq2tens.data.readers import (
-    Columns,
     ReadError,
     read,
     read_arff,
@@ -31,10 +37,21 @@ from seq2tens.data.readers import (
 )
 from seq2tens.data.scaler import Scaler
 from seq2tens.data.sequences import Sequences
+from seq2tens.data.tables import (
+    Columns,
+    Encoding,
+    Table,
+    fill_columns,
+    from_frame,
+    is_frame,
+    read_frame,
+    read_frames,
+)
 
 __all__ = [
     "Batch",
     "Columns",
+    "Encoding",
     "Incomplete",
     "Labelled",
     "Preparation",
@@ -42,17 +59,21 @@ __all__ = [
     "Scaler",
     "Sequences",
     "Split",
+    "Table",
     "available_datasets",
     "collate",
+    "fill_columns",
     "forward_fill",
     "forward_imputation",
     "from_aeon",
     "from_df_list",
+    "from_frame",
     "from_multiindex",
     "from_padded",
     "from_pypots",
     "healing_mnist",
     "held_out",
+    "is_frame",
     "length_blocks",
     "length_buckets",
     "load_dataset",
@@ -62,7 +83,11 @@ __all__ = [
     "read",
     "read_arff",
     "read_csv",
+    "read_df_list",
+    "read_frame",
+    "read_frames",
     "read_mat",
+    "read_multiindex",
     "read_npz",
     "read_parquet",
     "read_ts",

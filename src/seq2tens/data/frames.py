@@ -1,20 +1,25 @@
 """To and from the pandas conventions of sktime: a list of frames, and one frame with two index levels.
 
-The index holds the times. Sequences without times get the integers 0, 1, …, and such an index is read as no
-times; `static` stays behind.
+The index holds the times; dates are counted in seconds from the first step. Sequences without times get the
+integers 0, 1, …, and such an index is read as no times; `static` stays behind.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from seq2tens._checks import ArgumentError, require
-from seq2tens.data import _packed
 from seq2tens.data._optional import optional
+from seq2tens.data.labelled import Labelled
 from seq2tens.data.sequences import Sequences
+from seq2tens.data.tables.columns import Columns
+from seq2tens.data.tables.door import columns_alone, concatenated
+from seq2tens.data.tables.encoding import Encoding, Words
+from seq2tens.data.tables.frames import table_of
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
@@ -22,16 +27,22 @@ if TYPE_CHECKING:
 
 def from_df_list(frames: Sequence[pd.DataFrame], *, name: str = "frames") -> Sequences:
     """From one frame per sequence: rows are steps, columns are channels. Errors speak of `name`."""
+    return read_df_list(frames, name).sequences
+
+
+def read_df_list(
+    frames: Sequence[pd.DataFrame], name: str = "frames", encoding: Encoding | None = None
+) -> Labelled:
+    """The same, with the names of channels; `encoding` is that of training."""
     require(
         len(frames) > 0, f"`{name}` must hold at least one frame (its columns are the channels), got none"
     )
-    columns = list(frames[0].columns)
-    for i, frame in enumerate(frames):
-        own = list(frame.columns)
-        require(own == columns, f"`{name}[{i}]` must have the columns {columns} of `{name}[0]`, got {own}")
-    values = [_packed.as_floating(f"{name}[{i}]", frame.to_numpy()) for i, frame in enumerate(frames)]
-    clocks = [_numeric(f"{name}[{i}].index", frame.index) for i, frame in enumerate(frames)]
-    return Sequences.from_list(values, None if _counts(clocks) else clocks)
+    tables = [columns_alone(frame, f"{name}[{i}]") for i, frame in enumerate(frames)]
+    clocks = [_clock(f"{name}[{i}].index", frame.index) for i, frame in enumerate(frames)]
+    lengths = [len(frame) for frame in frames]
+    ids = Words(np.repeat(np.arange(len(frames)), lengths), list(range(len(frames))))
+    times = None if _counts(clocks) else np.concatenate(clocks)
+    return _channels(concatenated(tables, name), ids, times, encoding, name)
 
 
 def to_df_list(sequences: Sequences) -> list[pd.DataFrame]:
@@ -50,6 +61,11 @@ def to_df_list(sequences: Sequences) -> list[pd.DataFrame]:
 def from_multiindex(frame: pd.DataFrame, *, name: str = "frame") -> Sequences:
     """From one frame whose index is (instance, time); the rows of an instance stand together. Errors speak of
     `name`."""
+    return read_multiindex(frame, name).sequences
+
+
+def read_multiindex(frame: pd.DataFrame, name: str = "frame", encoding: Encoding | None = None) -> Labelled:
+    """The same, with the names of channels and instances; `encoding` is that of training."""
     levels = frame.index.nlevels
     require(levels == 2, f"`{name}.index` must have 2 levels (instance, time), got {levels}")
     codes = np.asarray(frame.index.codes[0])
@@ -63,9 +79,25 @@ def from_multiindex(frame: pd.DataFrame, *, name: str = "frame") -> Sequences:
             f"`{name}` must keep the rows of an instance together, but those of {instance} are apart"
         )
     offsets = np.append(starts, len(frame))
-    clock = _numeric(f"{name}.index", frame.index.get_level_values(1))
+    clock = _clock(f"{name}.index", frame.index.get_level_values(1))
     times = None if _counts(np.split(clock, offsets[1:-1])) else clock
-    return Sequences(_packed.as_floating(name, frame.to_numpy()), offsets, times)
+    ids = Words(np.repeat(np.arange(len(starts)), np.diff(offsets)), instances.tolist())
+    return _channels(columns_alone(frame, name), ids, times, encoding, name)
+
+
+def _channels(
+    table: Any, ids: Words, times: np.ndarray | None, encoding: Encoding | None, name: str
+) -> Labelled:
+    """All columns as channels; the rows are in the order of steps."""
+    known = table.columns if encoding is None else [column.name for column in encoding.columns]
+    require(
+        table.columns == known, f"`{name}` must have the columns {known} as in `fit`, got {table.columns}"
+    )
+    columns = Columns(None, None, None, tuple(known), encoding=encoding)
+    long = table_of(table, columns, (), lambda row, reason: ArgumentError(f"`{name}`, row {row}: {reason}"))
+    whole = replace(long, ids=ids, times=times)
+    require(whole.order is None, f"`{name}.index` must not go back in time within a sequence")
+    return whole.gather(columns)
 
 
 def to_multiindex(sequences: Sequences) -> pd.DataFrame:
@@ -89,12 +121,11 @@ def _clocks(sequences: Sequences) -> list[np.ndarray] | None:
     return None if times is None else np.split(times.copy(), sequences.offsets[1:-1])
 
 
-def _numeric(name: str, index: pd.Index) -> np.ndarray:
-    clock = index.to_numpy()
-    if clock.dtype.kind not in "iuf":
-        raise TypeError(
-            f"`{name}` must hold numbers, got {index.dtype}; turn dates into numbers in a unit of your choice"
-        )
+def _clock(name: str, index: pd.Index) -> np.ndarray:
+    """Numbers, or dates and durations, those of a zone as UTC."""
+    clock = index.to_numpy("M8[ns]") if getattr(index, "tz", None) is not None else index.to_numpy()
+    if clock.dtype.kind not in "iufmM":
+        raise TypeError(f"`{name}` must hold numbers, dates or durations, got {index.dtype}")
     return clock
 
 

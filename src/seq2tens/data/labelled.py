@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Shaped
@@ -12,6 +13,9 @@ from seq2tens._checks import require
 from seq2tens.data import _packed
 from seq2tens.data.sequences import Rows, Sequences
 
+if TYPE_CHECKING:
+    from seq2tens.data.tables.encoding import Encoding
+
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
@@ -19,7 +23,8 @@ class Labelled:
 
     `ids` are the names of the sequences, `channels` those of the channels. All but the sequences are None
     where the source has none. `index_columns` are columns of a table that number its rows, and so are no
-    channels unless they are asked for.
+    channels unless they are asked for; `encoding` tells how the others became channels, and `notes` what was
+    guessed in reading.
     """
 
     sequences: Sequences
@@ -27,6 +32,8 @@ class Labelled:
     ids: Shaped[np.ndarray, " sequences"] | None = None
     channels: tuple[str, ...] | None = None
     index_columns: tuple[str, ...] = ()
+    encoding: Encoding | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _packed.check_columns(self, len(self.sequences), self.sequences.n_channels, "sequences")
@@ -38,7 +45,7 @@ class Labelled:
         labels, ids = (
             None if array is None else np.atleast_1d(array[rows]) for array in (self.labels, self.ids)
         )
-        return Labelled(self.sequences[rows], labels, ids, self.channels, self.index_columns)
+        return replace(self, sequences=self.sequences[rows], labels=labels, ids=ids)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -71,6 +72,19 @@ class Preparation:
         columns += [] if self.clock is None else [("time", 0)]
         static = None if self.static is None else self.static.mean_
         return (*columns, *(("static", feature) for feature in range(0 if static is None else len(static))))
+
+    def names(self, variables: Sequence[str] = ()) -> tuple[str, ...]:
+        """What the columns are called; `variables` names the channels, and then the static features."""
+        return tuple(self._name(kind, number, variables) for kind, number in self.columns)
+
+    def _name(self, kind: Column, number: int, variables: Sequence[str]) -> str:
+        if kind == "time":
+            return kind
+        place = number + (self.n_channels if kind == "static" else 0)
+        known = variables[place] if place < len(variables) else None
+        if kind == "value" or (kind == "static" and known is not None):
+            return known or str(number)
+        return f"{kind} {number if known is None else known}"
 
     def fit(self, sequences: Sequences) -> Preparation:
         """Learn statistics, and which fields there are."""

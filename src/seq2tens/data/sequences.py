@@ -5,13 +5,16 @@ from __future__ import annotations
 import collections.abc as abc
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from seq2tens._checks import require
 from seq2tens.data import _packed
+
+if TYPE_CHECKING:
+    from seq2tens.data.labelled import Labelled
 
 Rows = int | slice | abc.Sequence[int] | np.ndarray
 
@@ -51,6 +54,14 @@ class Sequences:
         offsets = _packed.offsets_of([len(array) for array in packed])
         clock = None if times is None else _packed.join_times(times, packed)
         return cls(np.concatenate(packed), offsets, clock, static)
+
+    @staticmethod
+    def from_frame(frame: Any, **how: Any) -> Labelled:
+        """Read a table of pandas, polars or pyarrow, with labels, ids and names, see `data.from_frame`:
+        `id`, `time`, `label`, `channels`, `static`, `categories`, `unit`, `wide` and `like` say how."""
+        from seq2tens.data.tables import from_frame
+
+        return from_frame(frame, **how)
 
     @classmethod
     def concatenate(cls, parts: abc.Sequence[Sequences]) -> Sequences:

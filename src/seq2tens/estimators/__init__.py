@@ -1,13 +1,14 @@
 """Classifiers, feature maps and imputers in the manner of scikit-learn and aeon."""
 
 from seq2tens.estimators.base import SequenceClassifier
+from seq2tens.estimators.choosing import Comparison, Trial, compare
 from seq2tens.estimators.classifiers import (
     DeepLS2TClassifier,
     FCNClassifier,
     FCNLS2TClassifier,
     ResNetClassifier,
 )
-from seq2tens.estimators.evaluation import Evaluation, evaluate
+from seq2tens.estimators.evaluation import Evaluation, RegressionEvaluation, evaluate, evaluate_regression
 from seq2tens.estimators.features import LS2TFeatures, Seq2TensFeatures
 from seq2tens.estimators.imputers import (
     IMPUTERS,
@@ -33,6 +34,7 @@ from seq2tens.estimators.random import (
     RandomLS2TFeatures,
     RandomLS2TRegressor,
 )
+from seq2tens.estimators.regression import SequenceRegressor
 from seq2tens.estimators.saving import Storable
 from seq2tens.estimators.streaming import ClassifierStream
 
@@ -44,13 +46,16 @@ MODELS: dict[str, type[SequenceClassifier]] = {
     "resnet": ResNetClassifier,
     "random-ls2t": RandomLS2TClassifier,
 }
+REGRESSORS: dict[str, type[SequenceRegressor]] = {"random-ls2t": RandomLS2TRegressor}
 load = Storable.load
 
 __all__ = [
     "IMPUTERS",
     "MODELS",
+    "REGRESSORS",
     "BRITSImputer",
     "ClassifierStream",
+    "Comparison",
     "Contributions",
     "DeepLS2TClassifier",
     "Evaluation",
@@ -72,11 +77,16 @@ __all__ = [
     "RandomLS2TClassifier",
     "RandomLS2TFeatures",
     "RandomLS2TRegressor",
+    "RegressionEvaluation",
     "ResNetClassifier",
     "SAITSImputer",
     "Seq2TensFeatures",
     "SequenceClassifier",
+    "SequenceRegressor",
+    "Trial",
     "VAEImputer",
+    "compare",
     "evaluate",
+    "evaluate_regression",
     "load",
 ]

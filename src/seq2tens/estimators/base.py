@@ -12,20 +12,24 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from aeon.base import BaseCollectionEstimator
 from aeon.classification.base import BaseClassifier
-from aeon.transformations.collection.base import BaseCollectionTransformer
 from jaxtyping import Float, Shaped
-from sklearn.base import ClassifierMixin, TransformerMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import cross_val_predict
 from typing_extensions import Self
 
 from seq2tens._checks import require
 from seq2tens._storage import Tensors
-from seq2tens.data import Preparation, Sequences
-from seq2tens.estimators.inputs import as_labels, as_sequences, column_names, doubt_axes, metadata_of
+from seq2tens.data import Encoding, Labelled, Preparation, Sequences
+from seq2tens.estimators.inputs import as_labels, as_sequences, doubt_axes, metadata_of, read_collection
 from seq2tens.estimators.saving import Storable, plain
+from seq2tens.estimators.saving.exporting import Exportable
 
 if TYPE_CHECKING:
     from seq2tens.estimators.streaming import ClassifierStream
+
+
+# Where scikit-learn notes which containers and which metadata a user has asked for.
+SAID = ("_sklearn_output_config", "_metadata_request")
 
 
 class SequenceEstimator(BaseCollectionEstimator):
@@ -44,8 +48,16 @@ class SequenceEstimator(BaseCollectionEstimator):
     # Small and quick, for the checks that aeon and sktime run.
     _test_params: ClassVar[dict[str, Any]] = {}
 
+    # aeon's raises; weights are routed as those of any estimator.
+    get_metadata_routing = BaseEstimator.get_metadata_routing
+
     def __post_init__(self) -> None:
         super().__init__()
+
+    def reset(self, keep: str | list[str] | None = None) -> Self:
+        """Forget what was learned, but not what `set_output` and `set_fit_request` have said."""
+        kept = [keep] if isinstance(keep, str) else keep or []
+        return super().reset([*kept, *SAID])
 
     @classmethod
     def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
@@ -58,14 +70,33 @@ class SequenceEstimator(BaseCollectionEstimator):
 
     def _preprocess_collection(self, X: Any, store_metadata: bool = True) -> Sequences:
         """aeon's hook for what comes in; its own checks have nothing to do here."""
-        sequences = as_sequences(X)
-        if store_metadata:
-            if not self._channels_known:
-                doubt_axes(X)
-            self.metadata_ = {**metadata_of(sequences), "columns": column_names(X)}
-        else:
-            self._check_columns(X)
-        return sequences
+        return (self._learn_collection(X) if store_metadata else self._known_collection(X)).sequences
+
+    def _learn_collection(self, X: Any) -> Labelled:
+        """The training data; what is to be known of it is noted."""
+        labelled = read_collection(X)
+        if not self._channels_known:
+            doubt_axes(X)
+        self.metadata_ = metadata_of(labelled)
+        return labelled
+
+    def _known_collection(self, X: Any) -> Labelled:
+        """Other data, with the categories of training."""
+        labelled = read_collection(X, self.encoding_)
+        self._check_columns(labelled)
+        return labelled
+
+    @property
+    def encoding_(self) -> Encoding | None:
+        """How the frames of training became channels, None if there were none."""
+        state = self.metadata_.get("encoding")
+        return None if state is None else Encoding.from_state(state)
+
+    @property
+    def variable_names_(self) -> tuple[str, ...] | None:
+        """Names of the channels of training, then of the static features, None where they had none."""
+        channels, encoding = self.metadata_.get("columns"), self.encoding_
+        return None if channels is None else (*channels, *(() if encoding is None else encoding.features))
 
     def _as_in_fit(self, X: Any) -> Sequences:
         """The collection, if the estimator is fitted and the collection like that of `fit`."""
@@ -74,12 +105,25 @@ class SequenceEstimator(BaseCollectionEstimator):
         self._check_shape(sequences)
         return sequences
 
-    def _check_columns(self, X: Any) -> None:
-        """Frames must name the channels of training in their order, if frames were there to name them."""
-        known, columns = self.metadata_.get("columns"), column_names(X)
+    def _check_columns(self, X: Labelled) -> None:
+        """Tables must name the channels of training in their order, if tables were there to name them, and
+        count dates in its unit."""
+        known = self.metadata_.get("columns")
         require(
-            known is None or columns is None or columns == known,
-            f"`X` must have the columns {known} as in `fit`, got {columns}",
+            known is None or X.channels is None or list(X.channels) == known,
+            f"`X` must have the columns {known} as in `fit`, got {list(X.channels or ())}",
+        )
+        learned, own = self.encoding_, X.encoding
+        if learned is None or own is None:
+            return
+        require(
+            own.unit == learned.unit,
+            f"`X` must have times in the unit {learned.unit} as in `fit`, got {own.unit}; "
+            "`Sequences.from_frame(…, like=train)` takes that of the training data",
+        )
+        require(
+            own.features == learned.features,
+            f"`X` must have the static features {learned.features} as in `fit`, got {own.features}",
         )
 
     def _check_shape(self, X: Sequences) -> None:
@@ -110,10 +154,10 @@ class PlainClassifier(ClassifierMixin, SequenceEstimator):
 
     _tags: ClassVar[dict[str, Any]] = BaseClassifier.get_class_tags() | SequenceEstimator._tags
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from labelled sequences; what was learned before is forgotten."""
         self.reset()
-        return self._fit_labelled(self._preprocess_collection(X), y)
+        return self._fit_labelled(self._learn_collection(X), y)
 
     def predict(self, X: Any) -> Shaped[np.ndarray, " rows"]:
         """The likeliest class of each sequence."""
@@ -132,14 +176,25 @@ class PlainClassifier(ClassifierMixin, SequenceEstimator):
         return self._cross_validated(X, y, "predict_proba", cv_size)
 
     def score(
-        self, X: Any, y: Any, metric: Any = "accuracy", use_proba: bool = False, metric_params: Any = None
+        self,
+        X: Any,
+        y: Any,
+        metric: Any = "accuracy",
+        use_proba: bool = False,
+        metric_params: Any = None,
+        sample_weight: Any = None,
     ) -> float:
         """How good predictions are: the accuracy, or another metric of scikit-learn, by its name or as a
         function of true labels and predictions (with `use_proba`: probabilities)."""
+        if sample_weight is not None:
+            metric_params = {**(metric_params or {}), "sample_weight": sample_weight}
         return BaseClassifier.score(self, X, y, metric, use_proba, metric_params)
 
-    def _fit_labelled(self, X: Sequences, y: Any, *weights: Any) -> Self:
-        self._fit(X, self._check_y(y, len(X)), *weights)
+    def _fit_labelled(self, X: Labelled, y: Any, *weights: Any) -> Self:
+        """`y` counts more than the labels in `X`."""
+        labels = X.labels if y is None else y
+        require(labels is not None, "`y` must be given, since `X` has no labels")
+        self._fit(X.sequences, self._check_y(labels, len(X)), *weights)
         self.is_fitted = True
         return self
 
@@ -174,25 +229,27 @@ class PlainClassifier(ClassifierMixin, SequenceEstimator):
 BaseClassifier.register(PlainClassifier)
 
 
-class SequenceClassifier(PlainClassifier, Storable):
+class SequenceClassifier(PlainClassifier, Storable, Exportable):
     """A classifier that can be saved, and that takes weights.
 
-    A subclass has `_fit(X, y, sample_weight)`, `_predict_proba(X)` and, to be saved, `_tensors`.
+    A subclass has `_fit(X, y, sample_weight)`, `_predict_proba(X)` and, to be saved, `_tensors`; to be
+    exported, `_output_module`.
     """
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from labelled sequences; what was learned before is forgotten.
 
         Args:
-            X: sequences, as an array `(n, channels, time)`, a list of arrays `(channels, time)`, a list of
-                pandas frames (rows are steps), a frame indexed by (instance, time), or `data.Sequences`; NaN
-                where a value is missing.
-            y: one label per sequence.
+            X: sequences, as an array or tensor `(n, channels, time)`, a list of arrays `(channels, time)`, a
+                list of frames of pandas or polars (rows are steps), a frame indexed by (instance, time) or
+                with a column `id`, `data.Labelled` or `data.Sequences`; NaN where a value is missing.
+            y: one label per sequence; by default those of `X` (of `Labelled`, or the column `label` of a
+                frame).
             sample_weight: how much each sequence counts, as if it were there so many times; only ratios
                 matter.
         """
         self.reset()
-        return self._fit_labelled(self._preprocess_collection(X), y, sample_weight)
+        return self._fit_labelled(self._learn_collection(X), y, sample_weight)
 
     def stream(self, *, length: int | None = None, static: Any = None) -> ClassifierStream:
         """Open a stream: fed step by step, it gives what `predict_proba` would give for the steps so far.
@@ -212,34 +269,3 @@ class SequenceClassifier(PlainClassifier, Storable):
     def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
         super()._restore(tensors, facts)
         self._set_classes(plain.decode_labels(facts["classes"]))
-
-
-class SequenceTransformer(TransformerMixin, SequenceEstimator, Storable):
-    """Something else made of sequences, labels are not looked at.
-
-    A subclass has `_fit(X)` and `_transform(X)`, in which `X` is a `Sequences`.
-    """
-
-    _tags: ClassVar[dict[str, Any]] = {
-        **BaseCollectionTransformer.get_class_tags(),
-        **SequenceEstimator._tags,
-        "removes_missing_values": True,
-    }
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from sequences; what was learned before is forgotten."""
-        self.reset()
-        self._fit(self._preprocess_collection(X))
-        self.is_fitted = True
-        return self
-
-    def transform(self, X: Any, y: Any = None) -> Any:
-        """What becomes of the sequences."""
-        return self._transform(self._as_in_fit(X))
-
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """`fit`, then `transform` of the same collection."""
-        return self.fit(X, y).transform(X)
-
-
-BaseCollectionTransformer.register(SequenceTransformer)

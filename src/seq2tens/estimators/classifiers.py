@@ -18,7 +18,7 @@ class FCNLS2TClassifier(NetworkClassifier):
 
     Arguments of `nn.FCNLS2T`, and those of every `NetworkClassifier`.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from seq2tens.estimators import FCNLS2TClassifier
         >>> rng = np.random.default_rng(0)
@@ -46,9 +46,13 @@ class FCNLS2TClassifier(NetworkClassifier):
 class DeepLS2TClassifier(NetworkClassifier):
     """Low-rank Seq2Tens layers on top of each other: LS2T.
 
-    Arguments of `nn.DeepLS2T`, and those of every `NetworkClassifier`.
+    Args:
+        weights: `"recursive"` or `"independent"`.
+        spatial_dropout: rate at which channels are dropped after each LS2T layer.
 
-    Example:
+    The other arguments are those of `nn.DeepLS2T`, and those of every `NetworkClassifier`.
+
+    Examples:
         >>> import numpy as np
         >>> from seq2tens.estimators import DeepLS2TClassifier
         >>> X, y = np.random.default_rng(0).normal(size=(12, 3, 20)), np.arange(12) % 2
@@ -72,7 +76,7 @@ class FCNClassifier(NetworkClassifier):
 
     Arguments of `nn.FCN`, and those of every `NetworkClassifier`.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from seq2tens.estimators import FCNClassifier
         >>> X, y = np.random.default_rng(0).normal(size=(12, 3, 20)), np.arange(12) % 2
@@ -94,7 +98,7 @@ class ResNetClassifier(NetworkClassifier):
 
     Arguments of `nn.ResNet`, and those of every `NetworkClassifier`.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from seq2tens.estimators import ResNetClassifier
         >>> X, y = np.random.default_rng(0).normal(size=(12, 3, 20)), np.arange(12) % 2

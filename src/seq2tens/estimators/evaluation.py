@@ -74,6 +74,44 @@ def evaluate(
     )
 
 
+@dataclass(frozen=True)
+class RegressionEvaluation:
+    """Measures of a regressor's predictions: `rmse` is the root of the mean squared error, `mae` the mean
+    absolute error, `r2` the share of the variance that is explained, None where the targets do not vary."""
+
+    sequences: int
+    rmse: float
+    mae: float
+    r2: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON data."""
+        return asdict(self)
+
+
+def evaluate_regression(
+    targets: Float[np.ndarray, " sequences"] | Sequence[float],
+    predictions: Float[np.ndarray, " sequences"] | Sequence[float],
+) -> RegressionEvaluation:
+    """Compare true numbers with predicted ones."""
+    truth, told = (np.asarray(values, dtype=np.float64) for values in (targets, predictions))
+    require(
+        truth.ndim == 1 and len(truth) > 0, f"`targets` must be a list of numbers, got shape {truth.shape}"
+    )
+    require(
+        told.shape == truth.shape,
+        f"`predictions` must have shape (sequences,) = {truth.shape}, got {told.shape}",
+    )
+    error, spread = told - truth, float(np.mean((truth - truth.mean()) ** 2))
+    squared = float(np.mean(error**2))
+    return RegressionEvaluation(
+        sequences=len(truth),
+        rmse=squared**0.5,
+        mae=float(np.mean(np.abs(error))),
+        r2=1 - squared / spread if spread > 0 else None,
+    )
+
+
 def _listed(values: np.ndarray | Sequence[Any]) -> list[Any]:
     """As Python's own values; an array made of a list would turn a mixture of types into text."""
     return values.tolist() if isinstance(values, np.ndarray) else list(values)

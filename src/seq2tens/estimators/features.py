@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from aeon.transformations.collection.base import BaseCollectionTransformer
+from jaxtyping import Float, Int, Shaped
+from sklearn.base import TransformerMixin
 from torch import Tensor
+from typing_extensions import Self
 
 from seq2tens import _checks as check
 from seq2tens import algebra
 from seq2tens import functional as F
 from seq2tens._storage import Tensors
 from seq2tens.data import Preparation, Sequences, length_blocks
-from seq2tens.estimators.base import SequenceTransformer
+from seq2tens.estimators.base import SequenceEstimator
+from seq2tens.estimators.saving import Storable
 from seq2tens.estimators.seeds import RandomState, seed_of
 from seq2tens.training import SequenceSource
 
@@ -26,14 +31,64 @@ Values = Float[Tensor, "rows time channels"]
 Lengths = Int[Tensor, " rows"]
 
 
+class SequenceTransformer(TransformerMixin, SequenceEstimator, Storable):
+    """Something else made of sequences, labels are not looked at.
+
+    A subclass has `_fit(X)` and `_transform(X)`, in which `X` is a `Sequences`.
+    """
+
+    _tags: ClassVar[dict[str, Any]] = {
+        **BaseCollectionTransformer.get_class_tags(),
+        **SequenceEstimator._tags,
+        "removes_missing_values": True,
+    }
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from sequences; what was learned before is forgotten."""
+        self.reset()
+        self._fit(self._preprocess_collection(X))
+        self.is_fitted = True
+        return self
+
+    def transform(self, X: Any, y: Any = None) -> Any:
+        """What becomes of the sequences."""
+        return self._transform(self._as_in_fit(X))
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """`fit`, then `transform` of the same collection."""
+        return self.fit(X, y).transform(X)
+
+
+BaseCollectionTransformer.register(SequenceTransformer)
+
+
 class TableTransformer(SequenceTransformer):
-    """Sequences of any length to a table with one row each."""
+    """Sequences of any length to a table with one row each.
+
+    `set_output(transform="pandas")` makes it a frame with the columns `get_feature_names_out()`.
+    """
 
     _tags: ClassVar[dict[str, Any]] = {"output_data_type": "Tabular", "removes_unequal_length": True}
 
     def transform(self, X: Any, y: Any = None) -> Float[np.ndarray, "rows features"]:
         """The features of each sequence; `y` is not looked at."""
-        return super().transform(X)
+        sequences = self._as_in_fit(X)
+        # scikit-learn gives a frame that is made here the index of X, but that is of steps where X has one:
+        # a call with sequences leaves nothing to it
+        return self._transform(sequences) if isinstance(X, Sequences) else self.transform(sequences)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Shaped[np.ndarray, " features"]:
+        """Names of the columns; `input_features` is not looked at."""
+        self._check_is_fitted()
+        return np.array(self._feature_names(), dtype=object)
+
+    @property
+    def n_features_(self) -> int:
+        """Columns of the result."""
+        raise NotImplementedError
+
+    def _feature_names(self) -> list[str]:
+        return [f"{type(self).__name__.lower()}{i}" for i in range(self.n_features_)]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -76,10 +131,17 @@ class SequenceFeatures(TableTransformer):
         ones = torch.ones(len(lengths), order, 1, dtype=torch.float64)
         return F.normalize_levels(ones, ones.new_full((order,), self.normalization), lengths)
 
-    @property
-    def n_features_(self) -> int:
-        """Columns of the result."""
-        raise NotImplementedError
+    def _input_names(self) -> list[str]:
+        """Of the channels that the map reads."""
+        names = self.metadata_.get("columns") or [f"x{c}" for c in range(self.n_channels_)]
+        own = {kind: [f"{kind} {name}" for name in names] for kind in ("observed", "since")} | {
+            "value": names
+        }
+        channels = [
+            own[kind][number] if kind in own else kind if kind == "time" else f"{kind} {number}"
+            for kind, number in self.preparation_.columns
+        ]
+        return ["position", *channels] if self.time else channels
 
     def _start(self, n_inputs: int) -> None:
         """Prepare the map for so many channels."""
@@ -106,7 +168,7 @@ class LS2TFeatures(SequenceFeatures):
         decay: as in `functional.ls2t`, one number for all functionals.
         random_state: an integer, a numpy `RandomState` or None.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from sklearn.linear_model import RidgeClassifierCV
         >>> from sklearn.pipeline import make_pipeline
@@ -142,6 +204,9 @@ class LS2TFeatures(SequenceFeatures):
     def n_features_(self) -> int:
         """Columns of the result."""
         return self.order * self.width
+
+    def _feature_names(self) -> list[str]:
+        return [f"level{m}_{k}" for m in range(1, self.order + 1) for k in range(self.width)]
 
     def _map(self, x: Values, lengths: Lengths) -> Float[Tensor, "rows features"]:
         levels = F.ls2t(
@@ -180,7 +245,7 @@ class Seq2TensFeatures(SequenceFeatures):
         lift: `"linear"` or `"exp"`, as in `seq2tens.seq2tens`.
         max_features: more columns than this are an error; use `LS2TFeatures` then.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from seq2tens.estimators import Seq2TensFeatures
         >>> X = [np.ones((2, 5)), np.ones((2, 7))]
@@ -209,6 +274,11 @@ class Seq2TensFeatures(SequenceFeatures):
         """Columns of the result."""
         channels = self.preparation_.n_outputs + bool(self.time)
         return sum(channels**m for m in range(1, self.order + 1))
+
+    def _feature_names(self) -> list[str]:
+        """Words: `a*b` is what b does after a."""
+        letters = self._input_names()
+        return ["*".join(word) for m in range(1, self.order + 1) for word in product(letters, repeat=m)]
 
     def _map(self, x: Values, lengths: Lengths) -> Float[Tensor, "rows features"]:
         levels = algebra.seq2tens(x, self.order, self.lift, lengths=lengths).levels[1:]

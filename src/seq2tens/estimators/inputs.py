@@ -1,35 +1,55 @@
-"""What estimators accept: aeon's collections, and `Sequences`, which aeon does not know."""
+"""What estimators accept: aeon's collections, and tables, tensors and `Sequences`, unknown to aeon."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
+import torch
 from aeon.utils.validation.collection import get_type
 from jaxtyping import Shaped
 from sklearn.utils.multiclass import type_of_target
 
 from seq2tens._checks import ArgumentError, require
-from seq2tens.data import Sequences, from_aeon, from_df_list, from_multiindex
+from seq2tens.data import (
+    Columns,
+    Encoding,
+    Labelled,
+    Sequences,
+    Table,
+    from_aeon,
+    is_frame,
+    read_df_list,
+    read_frame,
+    read_frames,
+    read_multiindex,
+)
 
 
-def as_sequences(X: Any) -> Sequences:
-    """The collection as sequences of at least one step each.
+def as_sequences(X: Any, encoding: Encoding | None = None) -> Sequences:
+    """The collection as sequences of at least one step each."""
+    return read_collection(X, encoding).sequences
 
-    A list of `Sequences`, which is what scikit-learn makes of a selection of rows, is joined.
+
+def read_collection(X: Any, encoding: Encoding | None = None) -> Labelled:
+    """The collection as sequences of at least one step each, with the labels and names that come with it.
+
+    A list of `Sequences`, which is what scikit-learn makes of a selection of rows, is joined. `encoding` is
+    that of the frames in training.
     """
-    sequences = _converted(X)
+    labelled = _converted(X, encoding)
+    sequences = labelled.sequences
     require(len(sequences) > 0, "`X` must hold at least one sequence, got none")
     empty = np.flatnonzero(sequences.lengths == 0)
     require(
         len(empty) == 0,
         f"`X` must have at least one step in every sequence, got none in sequence {empty[:1].sum()}",
     )
-    return sequences
+    return labelled
 
 
 def as_labels(y: Any, n: int) -> Shaped[np.ndarray, " rows"]:
@@ -57,33 +77,87 @@ def _read_numbers(labels: Shaped[np.ndarray, " rows"]) -> Shaped[np.ndarray, " r
     return numbers if np.isfinite(numbers).all() else labels
 
 
-def _converted(X: Any) -> Sequences:
-    if isinstance(X, Sequences):
+def _converted(X: Any, encoding: Encoding | None) -> Labelled:
+    if isinstance(X, Labelled):
         return X
+    if isinstance(X, Sequences):
+        return Labelled(X)
     if isinstance(X, list):
         require(len(X) > 0, "`X` must hold at least one sequence, got an empty list")
-        if isinstance(X[0], Sequences):
-            return Sequences.concatenate(X)
-        X = [x[None] if isinstance(x, np.ndarray) and x.ndim == 1 else x for x in X]
-    return _READERS[collection_type(X)](X)
+        if isinstance(X[0], Sequences | Labelled):
+            return _joined(X)
+    if tables := _frame_reader(X):
+        return tables(X, encoding)
+    return Labelled(_READERS[collection_type(X := as_arrays(X))](X))
 
 
-def _refuse_wide(X: pd.DataFrame) -> Sequences:
-    """aeon's rows would be sequences, where the rows of every other frame are steps."""
-    raise TypeError(
-        "`X` must be a list of frames, whose rows are steps, or a frame indexed by (instance, time), got one "
-        f"frame of {len(X)} rows; `[X]` is one sequence, `X.to_numpy()` one of a channel in each row"
-    )
+def _joined(parts: list[Any]) -> Labelled:
+    if isinstance(parts[0], Sequences):
+        return Labelled(Sequences.concatenate(parts))
+    labels = None if parts[0].labels is None else np.concatenate([part.labels for part in parts])
+    whole = Sequences.concatenate([part.sequences for part in parts])
+    return replace(parts[0], sequences=whole, labels=labels, ids=None)
 
 
-# By aeon's name of the kind; its own conversion takes the rows of frames for channels and sorts instances.
+def as_arrays(X: Any) -> Any:
+    """Tensors as arrays, and single vectors as sequences of one channel."""
+    if isinstance(X, torch.Tensor):
+        return (X.float() if X.dtype == torch.bfloat16 else X).numpy(force=True)
+    if not isinstance(X, list):
+        return X
+    arrays = [as_arrays(x) if isinstance(x, torch.Tensor) else x for x in X]
+    return [x[None] if isinstance(x, np.ndarray) and x.ndim == 1 else x for x in arrays]
+
+
+def _frame_reader(X: Any) -> Callable[[Any, Encoding | None], Labelled] | None:
+    """How these frames are read, None for what is none."""
+    if not is_frame(X[0] if isinstance(X, list) else X):
+        return None
+    if not index_tells(X):
+        return lambda frame, encoding: long_table(frame, encoding).gather(standard_columns(encoding))
+    if isinstance(X, list):
+        return lambda frames, encoding: read_df_list(frames, "X", encoding)
+    return lambda frame, encoding: read_multiindex(frame, "X", encoding)
+
+
+def index_tells(X: Any) -> bool:
+    """Whether the index of pandas has the times, and all columns are channels."""
+    if isinstance(X, list):
+        return isinstance(X[0], pd.DataFrame)
+    return isinstance(X, pd.DataFrame) and X.index.nlevels == 2 and not has_ids(X)
+
+
+def has_ids(frame: Any) -> bool:
+    """Whether a frame has a column that tells sequences apart, by its name."""
+    names = getattr(frame, "column_names", None) or frame.columns  # of pyarrow, or of all others
+    return any(str(name).lower() == "id" for name in names)
+
+
+def long_table(X: Any, encoding: Encoding | None) -> Table:
+    """A frame of one row per step, with the standard names of columns, or a list of one per sequence."""
+    if isinstance(X, list):
+        return read_frames(X, standard_columns(encoding), "X")
+    if not has_ids(X):
+        raise TypeError(
+            "`X` must be a list of frames, whose rows are steps, a frame indexed by (instance, time), or one "
+            f"with a column `id`, got one frame of {len(X)} rows; `[X]` is one sequence, and "
+            "`Sequences.from_frame` reads it if you tell the columns, or with `wide=True` for a sequence in "
+            "each row"
+        )
+    return read_frame(X, standard_columns(encoding), "X")
+
+
+def standard_columns(encoding: Encoding | None) -> Columns:
+    """The usual names, with the channels of training."""
+    unit = None if encoding is None else encoding.unit
+    return Columns(label_optional=True, encoding=encoding, unit=unit or "s")
+
+
+# By aeon's name of the kind.
 _READERS: dict[str, Callable[[Any], Sequences]] = {
     "numpy3D": from_aeon,
     "np-list": from_aeon,
     "numpy2D": lambda X: from_aeon(X[:, None]),
-    "df-list": partial(from_df_list, name="X"),
-    "pd-multiindex": partial(from_multiindex, name="X"),
-    "pd-wide": _refuse_wide,
 }
 
 
@@ -94,17 +168,18 @@ def collection_type(X: Any) -> str:
     except (TypeError, ValueError) as error:
         received = f"list of {type(X[0]).__name__}" if isinstance(X, list) else type(X).__name__
         raise TypeError(
-            "`X` must be an array (n, channels, time) of numbers, a list of arrays (channels, time) or of "
-            "frames (time, channels), a frame indexed by (instance, time) or `Sequences`, "
+            "`X` must be an array (n, channels, time) of numbers or a tensor, a list of arrays (channels, "
+            "time) or of frames (time, channels), a frame indexed by (instance, time) or with a column `id`, "
+            "`Labelled` or `Sequences`, "
             f"got {received} ({error})"
         ) from error
 
 
 def doubt_axes(X: Any) -> None:
     """Warn where `(time, channels)` is likely meant; arrays of unequal length cannot be mistaken."""
-    cube = isinstance(X, np.ndarray)
+    cube = isinstance(X, np.ndarray | torch.Tensor)
     arrays = X if isinstance(X, list) else []
-    shapes = {X.shape[1:]} if cube else {x.shape for x in arrays if isinstance(x, np.ndarray)}
+    shapes = {tuple(X.shape[1:])} if cube else {tuple(x.shape) for x in arrays if _is_array(x)}
     if len(shapes) != 1 or len(shape := shapes.pop()) != 2 or shape[1] >= shape[0]:
         return
     channels, steps = shape
@@ -116,14 +191,13 @@ def doubt_axes(X: Any) -> None:
     )
 
 
-def column_names(X: Any) -> list[str] | None:
-    """The names of the channels, where X is made of frames."""
-    frame = X[0] if isinstance(X, list) else X
-    return [str(name) for name in frame.columns] if isinstance(frame, pd.DataFrame) else None
+def _is_array(x: Any) -> bool:
+    return isinstance(x, np.ndarray | torch.Tensor)
 
 
-def metadata_of(sequences: Sequences) -> dict[str, Any]:
-    """What aeon notes about training data."""
+def metadata_of(labelled: Labelled) -> dict[str, Any]:
+    """What aeon notes about training data, and how frames became channels."""
+    sequences, encoding = labelled.sequences, labelled.encoding
     lengths = np.unique(sequences.lengths)
     return {
         "multivariate": sequences.n_channels > 1,
@@ -132,4 +206,6 @@ def metadata_of(sequences: Sequences) -> dict[str, Any]:
         "n_cases": len(sequences),
         "n_channels": sequences.n_channels,
         "n_timepoints": int(lengths[0]) if len(lengths) == 1 else None,
+        "columns": None if labelled.channels is None else list(labelled.channels),
+        "encoding": None if encoding is None else encoding.state(),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from seq2tens.estimators.base import SequenceClassifier
 from seq2tens.estimators.devices import find_device, is_first, make_fabric
 from seq2tens.estimators.interruption import train
 from seq2tens.estimators.saving import plain, restored
+from seq2tens.estimators.saving.exporting import Probabilities
 from seq2tens.estimators.seeds import RandomState, repeatable_seed
 from seq2tens.estimators.weighting import class_weights, row_weights
 from seq2tens.nn.dense import Dense
@@ -149,6 +151,9 @@ class NetworkClassifier(SequenceClassifier):
             f"but the network's output for sequence {wrong[:1].sum()} is not finite",
         )
         return logits.softmax(dim=1).numpy()
+
+    def _output_module(self) -> nn.Module:
+        return Probabilities(copy.deepcopy(self.network_).cpu().eval())
 
     def _scaling(self, n_train: int) -> Literal["channel", "sequence"] | None:
         check.choice("scaling", self.scaling, ("auto", "channel", "sequence", None))

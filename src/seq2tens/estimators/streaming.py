@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -136,8 +137,10 @@ class ClassifierStream:
             raise NotFittedError(f"`stream` needs a fitted {type(classifier).__name__}; call `fit` first")
         network = _network(classifier)
         self.classes_, self._device = classifier.classes_, network.head.weight.device
-        self._preparation = StreamPreparation(classifier.preparation_, static)
-        self._stream = Stream(nn.Sequential(network.features, network.head), length=length)
+        self._preparation, self._stream = _both(
+            lambda: StreamPreparation(classifier.preparation_, static),
+            lambda: Stream(nn.Sequential(network.features, network.head), length=length),
+        )
         self._carried = self._preparation.begin()
 
     @property
@@ -249,6 +252,22 @@ class ClassifierStream:
                 f"`times` must not decrease, got {times[step]} after {earlier[step]} at index {step}"
             )
         return times
+
+
+def _both(
+    prepare: Callable[[], StreamPreparation], follow: Callable[[], Stream]
+) -> tuple[StreamPreparation, Stream]:
+    """The two parts of a stream; all that stands in the way is told at once."""
+    parts: list[Any] = []
+    reasons = []
+    for part in (prepare, follow):
+        try:
+            parts.append(part())
+        except check.ArgumentError as error:
+            reasons.append(str(error))
+    check.require(not reasons, "; and ".join(reasons))
+    preparation, stream = parts
+    return preparation, stream
 
 
 def _network(classifier: SequenceClassifier) -> WithHead:

@@ -43,13 +43,19 @@ def case_of_classifier(
     model: NetworkClassifier, x: Any, target: Any, baseline: Any, names: Sequence[str] | None
 ) -> Case:
     """The case of a fitted classifier."""
+    from seq2tens.estimators.inputs import as_sequences
+
     check.require(model.is_fitted, f"`model` must be fitted, got a new {type(model).__name__}")
     classes = model.classes_.tolist()
     check.require(
         target is None or target in classes, f"`target` must be one of the classes {classes}, got {target!r}"
     )
     number = None if target is None else classes.index(target)
-    case = case_of_prepared(model.network_, model.preparation_, x, number, baseline, names)
+    sequences, reference = (
+        None if given is None else as_sequences(given, model.encoding_) for given in (x, baseline)
+    )
+    known = names or model.variable_names_
+    case = case_of_prepared(model.network_, model.preparation_, sequences, number, reference, known)
     return replace(case, target=str(classes[int(case.target)]))
 
 

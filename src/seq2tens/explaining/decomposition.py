@@ -96,7 +96,7 @@ def _case(
     if not isinstance(model, NetworkClassifier):
         raise TypeError(
             "`model` must be a network classifier of seq2tens.estimators or a torch module, "
-            f"got {type(model).__name__}"
+            f"got {type(model).__name__} (`explain_features` is for those on random features)"
         )
     check.require(preparation is None, "`preparation` must be None for a classifier, which has its own")
     return case_of_classifier(model, x, target, baseline, names)

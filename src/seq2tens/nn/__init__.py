@@ -9,6 +9,7 @@ from seq2tens.nn.masked import MaskedBatchNorm, MaskedConv, mean_pool
 from seq2tens.nn.networks import FCNLS2T
 from seq2tens.nn.neural import NeuralLS2T
 from seq2tens.nn.paths import Difference, Lags, TimeEmbedding
+from seq2tens.nn.recurrent import RecurrentLS2T, RecurrentState
 from seq2tens.nn.streaming import Stream
 
 __all__ = [
@@ -26,6 +27,8 @@ __all__ = [
     "MaskedConv",
     "Network",
     "NeuralLS2T",
+    "RecurrentLS2T",
+    "RecurrentState",
     "ResNet",
     "Stream",
     "TimeEmbedding",

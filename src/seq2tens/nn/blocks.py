@@ -83,8 +83,15 @@ class LS2TBlock(Network):
 class DeepLS2T(Network):
     """`depth` LS2T blocks on top of each other; the last one returns the end point.
 
-    Output `(batch, order · width)`, or `(batch, time, order · width)` with `return_sequences`. `options`
-    are those of `LS2TBlock`.
+    Output `(batch, order · width)`, or `(batch, time, order · width)` with `return_sequences`.
+
+    Args:
+        in_features: channels of the input.
+        width: number of functionals in each LS2T layer.
+        depth: number of LS2T layers.
+        order: highest level.
+        return_sequences: return the value after every step.
+        options: those of `LS2TBlock`, for every block.
     """
 
     def __init__(

@@ -23,10 +23,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as torch_F
+from torch.nn.utils.rnn import PackedSequence
 
 from seq2tens import _checks as check
 from seq2tens import functional as F
 from seq2tens.nn.alignment import Mask, Series, align, restore
+from seq2tens.nn.packed import repack, unpack
 
 if TYPE_CHECKING:
     from seq2tens.nn.layers import LS2T
@@ -148,13 +150,20 @@ class Network(Streamable, nn.Module):
 
     def forward(
         self,
-        x: Float[Tensor, "batch time in_features"],
+        x: Float[Tensor, "batch time in_features"] | PackedSequence,
         mask: Mask | None = None,
         lengths: check.Lengths | None = None,
         *,
         context: Whole | None = None,
-    ) -> Tensor:
-        """Steps that are not valid are left out, wherever they stand; with a `context`, it knows them."""
+    ) -> Tensor | PackedSequence:
+        """Steps that are not valid are left out, wherever they stand; with a `context`, it knows them.
+
+        A `PackedSequence` is taken, and returned where steps are left.
+        """
+        packed = x if isinstance(x, PackedSequence) else None
+        if packed is not None:
+            x, lengths = unpack(packed, mask, lengths)
+        assert not isinstance(x, PackedSequence)
         check.sequences("x", x)
         if self.in_features is not None and x.shape[2] != self.in_features:
             rule = f"`x` must have {self.in_features} channels (in_features)"
@@ -167,7 +176,10 @@ class Network(Streamable, nn.Module):
         x, mask, source = align(x, mask, lengths)
         whole = Whole(mask)
         y = self.compute(x, whole)
-        return y if whole.reductions else restore(y, source)
+        if whole.reductions:
+            return y
+        y = restore(y, source)
+        return y if packed is None else repack(y, packed)
 
 
 def call(module: nn.Module, x: Tensor, context: Whole) -> Tensor:

@@ -137,7 +137,12 @@ class ResidualBlock(nn.Module):
 
 
 class ResNet(Network):
-    """Residual blocks of the given widths, then the mean over time."""
+    """Residual blocks, then the mean over time.
+
+    Args:
+        in_features: channels of the input.
+        widths: channels of each block.
+    """
 
     def __init__(self, in_features: int, widths: Sequence[int] = (64, 128, 128)) -> None:
         super().__init__()

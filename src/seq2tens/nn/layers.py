@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+from torch.nn.utils.rnn import PackedSequence
 
 from seq2tens import _checks as check
 from seq2tens import functional as F
 from seq2tens.nn.context import Streamable, Whole
 from seq2tens.nn.initialize import initialize_
+from seq2tens.nn.packed import repack, unpack
+
+if TYPE_CHECKING:
+    from seq2tens.nn.recurrent import RecurrentLS2T
 
 
 class LS2TState(NamedTuple):
@@ -106,6 +110,32 @@ class LS2T(Streamable, nn.Module):
         self.register_buffer("decay", _fixed_decay(decay, empty(width)))
         self.reset_parameters()
 
+    @staticmethod
+    def like_lstm(
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        **options: Any,
+    ) -> RecurrentLS2T:
+        """Layers that stand where a `torch.nn.LSTM` of these arguments was, see `RecurrentLS2T`.
+
+        Examples:
+            >>> import torch
+            >>> from seq2tens import LS2T
+            >>> layers = LS2T.like_lstm(input_size=3, hidden_size=16, num_layers=2, batch_first=True)
+            >>> output, state = layers(torch.randn(8, 50, 3))
+            >>> output.shape, layers(torch.randn(8, 1, 3), state)[0].shape
+            (torch.Size([8, 50, 16]), torch.Size([8, 1, 16]))
+        """
+        from seq2tens.nn.recurrent import RecurrentLS2T
+
+        sizes = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
+        return RecurrentLS2T(*sizes, **options)
+
     @torch.no_grad()
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw new weights; with a generator, from it and not from the global one."""
@@ -144,11 +174,7 @@ class LS2T(Streamable, nn.Module):
             return self._in_context(x, context)  # type: ignore[arg-type]
         packed = x if isinstance(x, PackedSequence) else None
         if packed is not None:
-            check.require(
-                mask is None and lengths is None, "`mask` and `lengths` must be None for a PackedSequence"
-            )
-            x, lengths = pad_packed_sequence(packed, batch_first=True)
-            lengths = lengths.to(x.device)
+            x, lengths = unpack(packed, mask, lengths)
         check.sequences("x", x)  # type: ignore[arg-type]
         assert isinstance(x, Tensor)
         if mask is not None or lengths is not None:
@@ -169,7 +195,7 @@ class LS2T(Streamable, nn.Module):
             count = Whole(mask).count(x, reverse=self.reverse, at_end=at_end)
             count = count + (earlier if state is None or at_end else state.steps[:, None])
         output = self._output(levels, count)
-        result = _repack(output, packed) if packed is not None and self.return_sequences else output
+        result = repack(output, packed) if packed is not None and self.return_sequences else output
         return result if total is None else (result, LS2TState(chains, total))
 
     @property
@@ -243,13 +269,3 @@ def _fixed_decay(decay: object, like: Tensor) -> Tensor | None:
     inside = bool(((fixed > 0) & (fixed <= 1)).all())
     check.require(inside, f"`decay` must lie in (0, 1], got {decay!r}")
     return fixed
-
-
-def _repack(output: Tensor, like: PackedSequence) -> PackedSequence:
-    """Pack as `like` is packed, so that both line up element by element."""
-    batch_sizes = like.batch_sizes
-    lengths = (batch_sizes[None] > torch.arange(int(batch_sizes[0]))[:, None]).sum(1)
-    if like.sorted_indices is not None:
-        output = output.index_select(0, like.sorted_indices)
-    packed = pack_padded_sequence(output, lengths, batch_first=True)
-    return PackedSequence(packed.data, packed.batch_sizes, like.sorted_indices, like.unsorted_indices)

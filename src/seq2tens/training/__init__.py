@@ -2,7 +2,7 @@
 
 from seq2tens._moved import moved_names
 from seq2tens.training._fit import fit
-from seq2tens.training.callbacks import Callback, CSVLog, TensorBoardLog
+from seq2tens.training.callbacks import Callback, CSVLog, MLflowLog, TensorBoardLog
 from seq2tens.training.checkpoint import Checkpoints
 from seq2tens.training.loop import Interrupted, Result
 from seq2tens.training.losses import CrossEntropy, Loss, class_weights
@@ -22,6 +22,7 @@ __all__ = [
     "CrossEntropy",
     "Interrupted",
     "Loss",
+    "MLflowLog",
     "NonFiniteLoss",
     "OneCycle",
     "Plateau",

@@ -95,6 +95,8 @@ def _train(loop: Loop, checkpoints: Checkpoints | None, watchers: list[Callback]
             raise
         loop.state.restore(loop.last)  # within an epoch, weights may be anything
         loop.state.stopped = "interrupted"
+        for watcher in watchers:
+            watcher.interrupt()
 
 
 def _train_epochs(loop: Loop, checkpoints: Checkpoints | None, watchers: list[Callback]) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,9 @@ class Callback:
 
     def epoch(self, row: Row, model: nn.Module) -> None:
         """After an epoch, before it is saved; `model` has the weights of its end."""
+
+    def interrupt(self) -> None:
+        """After Ctrl-C, where the run ends with the last whole epoch; `close` follows."""
 
     def close(self) -> None:
         """At the end, however it comes about."""
@@ -83,3 +87,83 @@ def _summary_writer() -> Any:
     except ImportError as error:
         raise ImportError("TensorBoardLog needs tensorboard: pip install tensorboard") from error
     return SummaryWriter
+
+
+class MLflowLog(Callback):
+    """The history as metrics of a run of MLflow: `pip install 'seq2tens[mlflow]'`.
+
+    Args:
+        experiment: its name; it is made unless it is there.
+        run_name: what the run is called (default: a name of MLflow's).
+        tracking_uri: where runs are kept (default: what MLflow is set to).
+        params: what to note about the run, such as `dataclasses.asdict(recipe)`.
+        run_id: go on with this run, after the epochs that it has; else a run that goes on from a checkpoint
+            is a new one, with the epochs so far.
+
+    After `start` there is `run_id`. A run that ends with an exception is told as failed, or killed by Ctrl-C.
+    """
+
+    def __init__(
+        self,
+        experiment: str = "seq2tens",
+        *,
+        run_name: str | None = None,
+        tracking_uri: str | None = None,
+        params: Mapping[str, Any] | None = None,
+        run_id: str | None = None,
+    ) -> None:
+        self.experiment, self.run_name, self.params, self.run_id = experiment, run_name, params or {}, run_id
+        self.client = _mlflow_client(tracking_uri)
+        self.begun = self.killed = False
+        self.outer: BaseException | None = None  # one that was being handled before
+
+    def start(self, history: Sequence[Row]) -> None:
+        """Begin a run, or go on with one, and log the epochs that it lacks."""
+        self.outer, self.killed = sys.exc_info()[1], False
+        if self.run_id is None:
+            self.run_id = self._new_run()
+            for name, value in self.params.items():
+                self.client.log_param(self.run_id, name, value)
+        else:
+            self.client.update_run(self.run_id, status="RUNNING")
+        self.begun = True
+        logged = {point.step for point in self.client.get_metric_history(self.run_id, "train_loss")}
+        for row in history:
+            if int(row["epoch"]) not in logged:
+                self._log(row)
+
+    def epoch(self, row: Row, model: nn.Module) -> None:
+        """Add a point to each metric."""
+        self._log(row)
+
+    def close(self) -> None:
+        """Say how the run has ended."""
+        if not self.begun:
+            return
+        error = sys.exc_info()[1]
+        killed = self.killed or isinstance(error, KeyboardInterrupt)
+        ended = "KILLED" if killed else "FINISHED" if error is self.outer else "FAILED"
+        self.client.set_terminated(self.run_id, status=ended)
+        self.begun = False
+
+    def interrupt(self) -> None:
+        """Note that the run was killed."""
+        self.killed = True
+
+    def _new_run(self) -> str:
+        found = self.client.get_experiment_by_name(self.experiment)
+        number = self.client.create_experiment(self.experiment) if found is None else found.experiment_id
+        return str(self.client.create_run(number, run_name=self.run_name).info.run_id)
+
+    def _log(self, row: Row) -> None:
+        for name, value in row.items():
+            if name != "epoch":
+                self.client.log_metric(self.run_id, name, value, step=int(row["epoch"]))
+
+
+def _mlflow_client(tracking_uri: str | None) -> Any:
+    try:
+        from mlflow import MlflowClient
+    except ImportError as error:
+        raise ImportError("MLflowLog needs MLflow: pip install 'seq2tens[mlflow]'") from error
+    return MlflowClient(tracking_uri)

@@ -1,9 +1,11 @@
-"""How far a run is: a bar in a terminal, lines elsewhere, nothing if so asked."""
+"""How far a run is: a bar in a terminal, one line in a notebook, lines elsewhere, nothing if so asked."""
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal
 
 from rich.console import Console
@@ -17,8 +19,8 @@ from seq2tens.training.state import Row
 
 # False is short for silent, True for auto.
 Style = Literal["auto", "bar", "lines", "silent"] | bool
-# A log of thousands of short epochs helps nobody.
-LINE_SECONDS = 5.0
+# A log of thousands of short epochs helps nobody; a line that is written anew may change more often.
+LINE_SECONDS, UPDATE_SECONDS = 5.0, 0.5
 
 
 class Progress(Callback):
@@ -31,9 +33,9 @@ class Progress(Callback):
 class Lines(Progress):
     """A line for the first and the last epoch, and in between one every few seconds."""
 
-    def __init__(self, epochs: int, console: Console) -> None:
-        self.epochs, self.console = epochs, console
-        self.resumed, self.begin, self.shown = 0, time.monotonic(), -LINE_SECONDS
+    def __init__(self, epochs: int, write: Callable[[str], None], every: float = LINE_SECONDS) -> None:
+        self.epochs, self.write, self.every = epochs, write, every
+        self.resumed, self.begin, self.shown = 0, time.monotonic(), -every
         self.pending = ""
 
     def start(self, history: Sequence[Row]) -> None:
@@ -44,7 +46,7 @@ class Lines(Progress):
         """Show the line, or hold it back in case it is the last."""
         seconds = time.monotonic() - self.begin
         self.pending = f"{describe(row, self.epochs)}  {self._left(row, seconds)}"
-        if seconds - self.shown >= LINE_SECONDS:
+        if seconds - self.shown >= self.every:
             self._show()
             self.shown = seconds
 
@@ -58,7 +60,7 @@ class Lines(Progress):
 
     def _show(self) -> None:
         if self.pending:
-            self.console.print(self.pending, highlight=False, soft_wrap=True)
+            self.write(self.pending)
         self.pending = ""
 
 
@@ -99,12 +101,37 @@ class Bar(Progress):
 def make_progress(style: Style, epochs: int, batches: int, console: Any = None) -> Progress:
     """The progress display of that style."""
     console = console or Console(stderr=True)
-    match decide(style, console):
-        case "bar":
-            return Bar(epochs, batches, console)
-        case "lines":
-            return Lines(epochs, console)
-    return Progress()
+    decided = decide(style, console)
+    if decided == "silent":
+        return Progress()
+    if style != "lines" and in_notebook():
+        return Lines(epochs, NotebookLine(), UPDATE_SECONDS)
+    if decided == "bar":
+        return Bar(epochs, batches, console)
+    return Lines(epochs, partial(console.print, highlight=False, soft_wrap=True))
+
+
+def in_notebook() -> bool:
+    """Whether a kernel of IPython runs this code, so that what is printed goes to a notebook."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return getattr(shell, "kernel", None) is not None
+
+
+class NotebookLine:
+    """One line of output that is written anew: a notebook keeps all that is printed."""
+
+    def __init__(self) -> None:
+        self.handle: Any = None
+
+    def __call__(self, text: str) -> None:
+        """Write the line, in place of what it was."""
+        from IPython.display import display
+
+        if self.handle is None:
+            self.handle = display({"text/plain": text}, raw=True, display_id=True)
+        else:
+            self.handle.update({"text/plain": text}, raw=True)
 
 
 def decide(style: Style, console: Console) -> Literal["bar", "lines", "silent"]:

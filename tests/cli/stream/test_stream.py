@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from cli.shell import done, refused
+from cli.shell import QUICK, done, refused
 from cli.stream.streams import as_json, parsed, probabilities, streamed
 from seq2tens import estimators
 from seq2tens.data import load_dataset
@@ -113,6 +113,17 @@ def test_models_that_cannot_be_streamed(train, tmp_path, options, message):
     ]
     done("fit", train, "--out", tmp_path / "model", *quick, *options)
     assert message in refused("stream", tmp_path / "model")
+
+
+def test_all_that_stands_in_the_way_of_a_stream_is_told_at_once(train, tmp_path):
+    done("fit", train, "--out", tmp_path / "model", *QUICK)
+    sentence = refused("stream", tmp_path / "model")
+    assert sentence.startswith("`seq2tens stream` needs a model that does not standardise each sequence")
+    assert "; and `--length` must be given for a network that sees the time of a step" in sentence
+    assert sentence.endswith(
+        "; `seq2tens fit DATA --scaling channel --set time_embedding=False --out DIR` trains a network that "
+        "can be streamed"
+    )
 
 
 def test_random_features_cannot_be_streamed(train, tmp_path):

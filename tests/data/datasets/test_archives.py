@@ -23,6 +23,13 @@ TSC = {
     "UWave": (896, 361, 3, 315, 315, 8),
     "Wafer": (298, 896, 6, 104, 198, 2),
 }
+# Likewise; those with the most unlike contents.
+OTHERS = {
+    "AllGestureWiimoteX": (300, 700, 1, 2, 385, 10),
+    "DodgerLoopDay": (78, 80, 1, 288, 288, 7),
+    "PigArtPressure": (104, 208, 1, 2000, 2000, 52),
+    "Blink": (500, 450, 4, 510, 510, 2),
+}
 
 
 @pytest.fixture
@@ -51,6 +58,18 @@ def described(split):
 @pytest.mark.parametrize("name", TSC)
 def test_packed_sets_are_as_their_table_says(folder, name):
     assert described(load_dataset(name)) == TSC[name]
+
+
+@pytest.mark.data("ucr", "uea")
+@pytest.mark.parametrize("name", OTHERS)
+def test_sets_of_other_archives_are_as_their_table_says(folder, name):
+    assert described(load_dataset(name)) == OTHERS[name]
+
+
+@pytest.mark.data("ucr")
+def test_missing_values_stay_missing(folder):
+    gaps = [int(np.isnan(half.sequences.values).sum()) for half in load_dataset("DodgerLoopWeekend")]
+    assert sum(gaps) == 337
 
 
 @pytest.mark.data("tsc")
@@ -82,14 +101,14 @@ def test_labels_are_as_found():
     assert set(load_dataset("BasicMotions").train.labels) == {"Standing", "Running", "Walking", "Badminton"}
 
 
-def pack(folder, name):
-    (folder / "tsc").mkdir()
+def pack(folder, name, archive="tsc", label="only"):
+    (folder / archive).mkdir(exist_ok=True)
     np.savez(
-        folder / "tsc" / f"{name}.npz",
+        folder / archive / f"{name}.npz",
         X=np.zeros((2, 1)),
         offsets=np.arange(3),
         y=np.array([0, 0]),
-        classes=np.array(["only"]),
+        classes=np.array([label]),
         n_train=1,
     )
 
@@ -105,9 +124,25 @@ def test_the_folder_wins(tmp_path, monkeypatch):
     assert "JapaneseVowels" in available_datasets()
 
 
-def message(*arguments):
+@pytest.mark.usefixtures("bundle_only")
+def test_the_first_archive_wins(tmp_path):
+    for archive in ("uea", "ucr", "tsc"):
+        pack(tmp_path, "GunPoint", archive, label=archive)
+        pack(tmp_path, f"of {archive}", archive)
+
+    def first(**options):
+        return load_dataset("GunPoint", tmp_path, **options).train.labels[0]
+
+    assert first() == "tsc"
+    assert first(archives=("ucr", "uea")) == "ucr"
+    assert first(archives=("uea", "ucr")) == "uea"
+    assert {"of tsc", "of ucr", "of uea"} < set(available_datasets(tmp_path))
+    assert {"of ucr", "of uea"}.isdisjoint(available_datasets(tmp_path, archives=("tsc",)))
+
+
+def message(*arguments, **options):
     with pytest.raises(ValueError) as raised:  # noqa: PT011
-        load_dataset(*arguments)
+        load_dataset(*arguments, **options)
     return str(raised.value)
 
 
@@ -121,6 +156,12 @@ def test_unknown_names_list_what_there_is(tmp_path, monkeypatch):
     hint = "; more come with aeon: pip install aeon"
     assert message("X", tmp_path) == f"`name` must be one of Mine, got 'X'{hint}"
     assert message("X") == f"`name` must be one of nothing (no folder given), got 'X'{hint}"
+
+
+@pytest.mark.usefixtures("bundle_only")
+def test_archives_are_known(tmp_path):
+    expected = "`archives` must be one of 'tsc', 'ucr', 'uea', got 'UCR'"
+    assert message("GunPoint", tmp_path, archives=("UCR",)) == expected
 
 
 @pytest.mark.usefixtures("bundle_only")

@@ -190,8 +190,13 @@ def test_parquet(tmp_path):
     ("change", "reason"),
     [
         ({"id": [], "time": [], "x": [], "label": []}, "must have rows, got none"),
-        ({"x": ["a", "b"]}, "column `x` must hold numbers, got string"),
-        ({"time": [0.0, None]}, "row 1: column `time` must be a number, got nothing"),
+        (
+            {"x": ["1", "b"]},
+            "column `x` holds the number '1' as text; make it a column of numbers, or name it in "
+            "`categories` "
+            "if it holds words",
+        ),
+        ({"time": [0.0, None]}, "row 1: column `time` must not be empty"),
         ({"id": [None, 1]}, "row 0: column `id` must not be empty"),
         (
             {"label": ["u", "v"]},
@@ -220,11 +225,12 @@ def test_read_knows_the_suffix():
     with pytest.raises(ValueError) as raised:  # noqa: PT011
         read("x.xlsx")
     assert str(raised.value) == (
-        "`path` must end with one of .ts, .arff, .mat, .npz, .csv, .parquet, got 'x.xlsx'"
+        "`path` must end with one of .ts, .arff, .mat, .npz, .csv, .csv.gz, .parquet, got 'x.xlsx'; "
+        "save the sheet as .csv, or give `pandas.read_excel(…)` to `Sequences.from_frame`"
     )
     with pytest.raises(ValueError) as raised:  # noqa: PT011
         read("x.ts", Columns())
-    assert str(raised.value) == "`columns` is for .csv and .parquet files only, got it with 'x.ts'"
+    assert str(raised.value) == "`columns` is for .csv, .csv.gz, .parquet files only, got it with 'x.ts'"
 
 
 @pytest.mark.parametrize("name", ["x.ts", "x.arff", "x.mat", "x.npz", "x.csv"])

@@ -185,12 +185,20 @@ MALFORMED = {
         "id,time,x\n": (
             ": must have a column `label`, found id, time, x; `label=None` reads a table without labels"
         ),
-        "time,x,label\n": ": must have a column `id`, found time, x, label",
+        "time,x,label\n": (
+            ": must have a column `id`, found time, x, label; `id=None` reads the whole table as one sequence"
+        ),
         "id,time,label\n": ": must have a column for a channel, found id, time, label",
         "id,time,x,x,label\n": ": must not name two columns alike, got `x` twice",
-        CSV + "1,0,1,2,a\n1,abc,1,2,a\n": ", line 3: column `time` must be a number, got 'abc'",
-        CSV + "1,,1,2,a\n": ", line 2: column `time` must be a number, got ''",
-        CSV + "\n\n1,0,1,two,a\n": ", line 4: column `y` must be a number, got 'two'",
+        CSV + "1,0,1,2,a\n1,abc,1,2,a\n": (
+            ", line 3: column `time` must be a number or a date such as 2024-05-01 13:30:00, got 'abc'"
+        ),
+        CSV + "1,,1,2,a\n": (
+            ", line 2: column `time` must be a number or a date such as 2024-05-01 13:30:00, got ''"
+        ),
+        CSV + "\n\n1,0,1,two,a\n": (
+            ", line 4: column `y` must be a number (`categories` names columns of words), got 'two'"
+        ),
         CSV + "1,0,inf,2,a\n": ", line 2: column `x` must be a number, got 'inf'",
         CSV + "1,0,1,2\n": ", line 2: must have 5 cells like the header, got 4",
         CSV + " ,0,1,2,a\n": ", line 2: column `id` must not be empty",

@@ -11,7 +11,7 @@ from seq2tens._checks import ArgumentError
 from seq2tens.estimators import DeepLS2TClassifier, FCNClassifier, LS2TFeatures, Seq2TensFeatures, load
 from seq2tens.training import Checkpoints, OneCycle, Recipe
 
-FILES = ["model.json", "model.safetensors"]
+FILES = ["README.md", "model.json", "model.safetensors"]
 
 
 def fitted(seed=0, **changes):

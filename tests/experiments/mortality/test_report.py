@@ -182,7 +182,7 @@ def test_both_experiments_make_one_report(tmp_path):
     sections = report.sections(sources, samples=50)
     assert [part.title for part in sections] == ["Time series classification", "Mortality prediction"]
     page = report.page(sections, sources, "seq2tens report")
-    assert page.count("<h2") == 2
+    assert page.count("<h2") == 4  # in the contents and in the body
     assert "paper 0.539 ± 0.005" in page
     assert "## Mortality prediction" in report.markdown(sources)
     assert "mortality-scores.tex" in report.files(sections)

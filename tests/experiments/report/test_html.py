@@ -6,6 +6,7 @@ import pytest
 
 from experiments.report.browser import PROGRAM, browser
 from experiments.tsc.results_table import partial, row, write
+from house import ROOT
 from seq2tens.experiments import report
 
 pytestmark = [
@@ -68,7 +69,7 @@ def head(table, number):
 
 def test_it_loads_without_errors_or_requests(page, path):
     assert page.errors == []
-    assert page.requests == [path.as_uri()]
+    assert [url for url in page.requests if not url.startswith("data:")] == [path.as_uri()]
     assert page.run("document.title").startswith("Seq2Tens")
     assert page.run("document.querySelectorAll('h1').length") == 1
 
@@ -138,9 +139,71 @@ def test_all_figures_are_there(page):
         "Array.from(document.querySelectorAll('figure.picture svg'), s => {"
         "const b = s.getBoundingClientRect(); return [b.width, b.height, s.querySelectorAll('path').length]})"
     )
-    # two diagrams of ranks, boxes and points for both recipes; bars and triangles for one
-    assert len(boxes) == 10
+    # the overview; two diagrams of ranks, boxes and points for both recipes; bars and triangles for one
+    assert len(boxes) == 11
     assert all(width > 300 and height > 80 and paths > 10 for width, height, paths in boxes)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_picture_and_the_contents_are_on_the_first_screen(page, width):
+    page.resize(width, 844, mobile=width < 500)
+    box = page.run("document.querySelector('.first svg').getBoundingClientRect().toJSON()")
+    assert 0 < box["top"] < box["bottom"] < 844
+    assert 300 < box["right"] <= width
+    assert page.run("document.querySelector('nav h2').getBoundingClientRect().bottom") < 844
+
+
+def shown(page, selector):
+    """How many of these elements are not hidden."""
+    code = f"Array.from(document.querySelectorAll('{selector}')).filter(e => e.checkVisibility()).length"
+    return page.run(code)
+
+
+def test_what_has_not_been_run_is_folded_away(page):
+    assert shown(page, f"{ACCURACY} tbody tr") == 8
+    assert page.run(f"document.querySelector('{ACCURACY} label').textContent").startswith("Show 8 rows")
+    page.click(f"{ACCURACY} .unfold")
+    assert shown(page, f"{ACCURACY} tbody tr") == 16
+    page.click(f"{ACCURACY} label")
+    assert shown(page, f"{ACCURACY} tbody tr") == 8
+
+
+def test_texts_about_what_has_not_been_run_are_folded_away(page):
+    assert page.run("document.querySelectorAll('details.missing').length") > 0
+    assert shown(page, "details.missing p") == 0
+    page.click("details.missing summary")
+    assert shown(page, "details.missing p") > 0
+
+
+def colour(page, selector):
+    return page.run(f"getComputedStyle(document.querySelector('{selector}')).color")
+
+
+def test_colours_tell_better_from_worse_not_more_from_less(page):
+    ranks = "#tsc-ranks-fast .change"
+    marks = page.run(
+        f"Array.from(document.querySelectorAll('{ranks}'), e => [e.className, e.textContent[0]])"
+    )
+    assert ["change better", "▼"] in marks
+    assert ["change worse", "▲"] in marks
+    better, worse = (colour(page, f"{ranks}.{verdict}") for verdict in ("better", "worse"))
+    assert better == colour(page, f"{ACCURACY} .better")
+    assert worse == colour(page, f"{ACCURACY} .worse")
+    assert better != worse
+
+
+def test_a_report_of_all_results_is_small(window, tmp_path):
+    sources = report.read(ROOT / "results")
+    path = tmp_path / "all.html"
+    path.write_text(report.page(report.sections(sources, samples=200), sources, "command"), encoding="utf-8")
+    assert path.stat().st_size < 1_000_000
+    assert str(ROOT) not in path.read_text(encoding="utf-8")
+    window.errors.clear()
+    window.open(path, 390, 844)
+    assert window.errors == []
+    assert overflow(window) == 0
+    titles = window.run("Array.from(document.querySelectorAll('nav h2'), e => e.textContent)")
+    assert titles == ["Time series classification", "Mortality prediction", "Imputation"]
 
 
 def overflow(page):
@@ -159,12 +222,12 @@ def test_wide_tables_scroll_in_their_box_and_keep_their_first_column(page):
     page.resize(360, 740, mobile=True)
     box = f"document.querySelector('{ACCURACY} .scroll')"
     assert page.run(f"{box}.scrollWidth > {box}.clientWidth")
-    place = f"document.querySelector('{ACCURACY} tbody th').getBoundingClientRect().left"
+    place = f"document.querySelector('{ACCURACY} tr:not(.idle) th[scope=row]').getBoundingClientRect().left"
     before = page.run(place)
     page.run(f"{box}.scrollLeft = 200")
     assert page.run(f"{box}.scrollLeft") == 200
     assert page.run(place) == before
-    assert page.run(f"document.querySelector('{ACCURACY} tbody td').getBoundingClientRect().left") < before
+    assert page.run(place.replace("th[scope=row]", "td")) < before
     assert page.run(f"{box}.tabIndex") == 0
 
 
@@ -179,7 +242,7 @@ def test_print_shows_all_of_every_table(page):
     )
     assert cut == 0
     widths = page.run("Array.from(document.querySelectorAll('table'), t => t.getBoundingClientRect().right)")
-    assert len(widths) == 15
+    assert len(widths) == 16
     assert max(widths) <= landscape
     assert page.run("getComputedStyle(document.querySelector('nav')).display") == "none"
 

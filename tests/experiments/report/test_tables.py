@@ -3,7 +3,7 @@
 import csv
 import io
 
-from seq2tens.experiments.report.tables import Entry, Table, count, signed
+from seq2tens.experiments.report.tables import LESS, MORE, Entry, Table, count, signed
 
 TABLE = Table(
     "demo",
@@ -28,6 +28,36 @@ def test_differences():
     assert Entry("x", published=0.9).change is None
     assert Entry("x", 0.90001, 0.9).change_text == "0.000"
     assert [signed(0.0126, 2), signed(-0.0126, 2), signed(-0.0001, 2)] == ["+0.01", "−0.01", "0.00"]
+
+
+def test_better_is_not_always_more():
+    assert Entry("x", 0.9, 0.8, better=MORE).verdict == "better"
+    assert Entry("x", 0.9, 0.8, better=LESS).verdict == "worse"
+    assert Entry("x", 0.7, 0.8, better=LESS).verdict == "better"
+    assert Entry("x", 0.9, 0.8).verdict == ""
+    assert Entry("x", 0.8, 0.8, better=MORE).verdict == ""
+    assert Entry("x", published=0.8, better=MORE).verdict == ""
+
+
+def test_similar_is_within_the_limit_or_the_published_spread():
+    assert Entry("x", 0.82, 0.8, far=0.02).is_similar
+    assert not Entry("x", 0.83, 0.8, far=0.02, published_spread=1.0).is_similar
+    assert Entry("x", 0.83, 0.8, published_spread=0.03).is_similar
+    assert not Entry("x", 0.83, 0.8).is_similar
+    assert not Entry("x", published=0.8).is_similar
+
+
+def test_rows_and_columns_of_what_has_not_been_run():
+    idle, run = Entry("not run", published=0.5), Entry("0.9", 0.9)
+    table = Table(
+        "t",
+        "T",
+        ("model", "runs", "a", "b"),
+        ((Entry("x"), count(1), run, idle), (Entry("y"), count(0), idle, idle)),
+    )
+    assert table.idle_rows == (False, True)
+    assert table.idle_columns == (False, False, False, True)
+    assert TABLE.idle_columns == (False, False, False)
 
 
 def test_markdown():

@@ -240,11 +240,22 @@ def test_the_page_is_the_same_each_time_and_needs_nothing_else(sources, page):
     assert set(re.findall(r'<a [^>]*href="#([^"]+)"', page)) <= set(names)
 
 
-def test_the_page_tells_differences_by_sign_and_shape(page):
-    assert re.search(r'<span class="up">▲ \+0\.\d{3}</span>', page)
-    assert re.search(r'<span class="down">▼ −0\.\d{3}</span>', page)
-    assert re.search(r'<span class="down far">▼ −0\.078</span>', page)
-    assert '<span class="same">=</span>' in page
+def test_the_page_tells_differences_by_sign_and_meaning(page):
+    better, worse = (f' title="{verdict} than published"' for verdict in ("better", "worse"))
+    assert re.search(rf'<span class="change better"{better}>▲ \+0\.\d{{3}}</span>', page)
+    assert re.search(rf'<span class="change worse"{worse}>▼ −0\.\d{{3}}</span>', page)
+    assert re.search(rf'<span class="change worse far"{worse}>▼ −0\.078</span>', page)
+    assert re.search(rf'<span class="change better"{better}>▼ −\d\.\d{{2}}</span>', page)  # ranks
+    assert '<span class="change">=</span>' in page
+
+
+def test_the_contents_name_the_experiment(page):
+    contents = page[page.index("<nav") : page.index("</nav>")]
+    assert '<h2><a href="#tsc">Time series classification</a></h2>' in contents
+    assert '<a href="#tsc-ranks">Ranks</a>' in contents
+
+
+def test_the_page_names_its_sources_without_their_folders(page):
     assert "(156 runs)" in page
     assert "seq2tens report tsc.csv --out r.html" in page
 

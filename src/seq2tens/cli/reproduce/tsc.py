@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from seq2tens.cli._options import option
+from seq2tens.cli._shared.catalogue import PAPER_NAMES
 from seq2tens.cli._shell import note, refusing
 from seq2tens.cli.reproduce import _runs
 from seq2tens.cli.reproduce._runs import OPTIONS, Machines, Out, RunOptions
@@ -48,10 +49,15 @@ class Grid:
 
         with refusing(**OPTIONS):
             datasets = tsc.choose_datasets(_runs.names(self.datasets), data)
-            models = tsc.choose_models(_runs.names(self.models))
+            models = tsc.choose_models(_paper_names(_runs.names(self.models)))
             for reason in datasets.left_out:
                 note(reason)
             return tsc.grid("tsc", datasets.names, models, seeds=self.seeds, recipe=self.recipe)
+
+
+def _paper_names(models: list[str] | None) -> list[str] | None:
+    """The names of the paper's table; models may be called as in `seq2tens fit` as well."""
+    return None if models is None else [PAPER_NAMES.get(name, name) for name in models]
 
 
 def tsc(
@@ -77,6 +83,8 @@ def tsc(
     \b
       ls2t64-3, fcn64-ls2t64-3, fcn128-ls2t64-3, fcn128, resnet, random-ls2t,
       dtw, muse, mlstm-fcn, multirocket-hydra, grsf, arkernel, smts, lps, mvarf
+
+    ls2t, fcn-ls2t and fcn, as in `seq2tens fit`, are ls2t64-3, fcn64-ls2t64-3 and fcn128.
 
     Examples:
 

@@ -6,26 +6,33 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from seq2tens.cli import _files, _models
-from seq2tens.cli._options import flag, option
+from seq2tens.cli._options import choice, count, flag, option
 from seq2tens.cli._shell import UserError, note, refusing
 from seq2tens.cli._stopping import Stopped, stoppable
 from seq2tens.cli.stream._rows import Fields, Parse, RowError, csv_parser, json_parser
 from seq2tens.cli.stream._session import Refused, Session
 
-Format = Annotated[str, option("csv|jsonl", "What rows and predictions look like.")]
-Every = Annotated[int, option("N", "Predict after every N-th row of a sequence.")]
+if TYPE_CHECKING:  # importing it takes seconds
+    from seq2tens.estimators import ClassifierStream
+
+REMEDY = (
+    "`seq2tens fit DATA --scaling channel --set time_embedding=False --out DIR` trains a network that can be "
+    "streamed"
+)
+Format = Annotated[str, choice("csv|jsonl", "What rows and predictions look like.")]
+Every = Annotated[int, count("N", "Predict after every N-th row of a sequence.")]
 Length = Annotated[
     int | None,
-    option("N", "Steps of a whole sequence, for networks that see time as a share of it. [default: no end]"),
+    count("N", "Steps of a whole sequence, for networks that see time as a share of it. [default: no end]"),
 ]
 State = Annotated[Path | None, option("FILE", "Keep the state there; if it is there already, go on.")]
-SaveEvery = Annotated[int, option("N", "Save the state after so many rows, and at the end.")]
-OnError = Annotated[str, option("stop|skip", "What to do about a row that cannot be read.")]
+SaveEvery = Annotated[int, count("N", "Save the state after so many rows, and at the end.")]
+OnError = Annotated[str, choice("stop|skip", "What to do about a row that cannot be read.")]
 Out = Annotated[Path, option("FILE", "Where to write the predictions (.csv, .jsonl; - is stdout).")]
 Continue = Annotated[
     bool,
@@ -70,8 +77,7 @@ def stream(folder: _models.FolderArgument, options: StreamOptions) -> None:
     going_on = state is not None and state.exists()
     result = _files.output(options.out, "--out", (f".{options.format}",), force=options.force or going_on)
     classifier = _models.load(folder)
-    with refusing(length="--length", stream="seq2tens stream"):
-        opened = classifier.stream(length=options.length)
+    opened = _opened(classifier, options.length)
     session = Session(opened, options.format, options.every, state)
     with refusing(path="--state", state="--state"):
         session.begin(result)
@@ -85,14 +91,19 @@ def stream(folder: _models.FolderArgument, options: StreamOptions) -> None:
         raise typer.Exit(stopped.exit_code) from None
 
 
-def _check(options: StreamOptions) -> None:
-    from seq2tens import _checks as check
+def _opened(classifier: Any, length: int | None) -> ClassifierStream:
+    """The stream of a model; one that has none is refused with how to train another."""
+    if not hasattr(classifier, "stream"):
+        kind = type(classifier).__name__
+        raise UserError(f"`seq2tens stream` needs a classifier that is a network, got {kind}; {REMEDY}")
+    try:
+        with refusing(length="--length", stream="seq2tens stream"):
+            return classifier.stream(length=length)
+    except UserError as error:
+        raise UserError(f"{error}; {REMEDY}") from error
 
-    with refusing(format="--format", on_error="--on-error", every="--every", save_every="--save-every"):
-        check.choice("format", options.format, ("csv", "jsonl"))
-        check.choice("on_error", options.on_error, ("stop", "skip"))
-        check.positive_int("every", options.every)
-        check.positive_int("save_every", options.save_every)
+
+def _check(options: StreamOptions) -> None:
     if options.state is not None:
         _files.check_read_again(options.state, "--state")
 

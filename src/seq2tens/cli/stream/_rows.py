@@ -40,10 +40,26 @@ class Fields(NamedTuple):
         """The names that a model was trained with, else the usual ones."""
         from seq2tens.data import Columns
 
-        saved = classifier.notes_.get("columns", {})
-        columns = Columns(**{**saved, "channels": tuple(saved["channels"])} if saved else {})
+        columns = Columns.from_state(classifier.notes_.get("columns", {}))
+        encoding = columns.encoding
+        words = (
+            []
+            if encoding is None
+            else [code.name for code in encoding.columns if code.categories is not None]
+        )
+        if words:
+            raise UserError(
+                f"the model was trained on words (column `{words[0]}`), which a stream cannot read"
+            )
         timed = classifier.preparation_.clock is not None
-        return cls(columns.id, columns.time, columns.label, columns.channels, classifier.n_channels_, timed)
+        return cls(
+            columns.id or "id",
+            columns.time or "time",
+            columns.label,
+            columns.channels,
+            classifier.n_channels_,
+            timed,
+        )
 
 
 Parse = Callable[[str], Row]

@@ -10,11 +10,12 @@ from seq2tens.data.labelled import Labelled, Split
 from seq2tens.data.readers._text import ReadError
 from seq2tens.data.readers.arff import read_arff
 from seq2tens.data.readers.csv import read_csv
-from seq2tens.data.readers.long import Columns
+from seq2tens.data.readers.folder import read_folder
 from seq2tens.data.readers.mat import read_mat
 from seq2tens.data.readers.npz import read_npz
 from seq2tens.data.readers.parquet import read_parquet
 from seq2tens.data.readers.ts import read_ts
+from seq2tens.data.tables import Columns
 
 __all__ = [
     "Columns",
@@ -28,25 +29,71 @@ __all__ = [
     "read_ts",
 ]
 
-TABLES: dict[str, Callable[[Path, Columns | None], Labelled]] = {".csv": read_csv, ".parquet": read_parquet}
+TABLES: dict[str, Callable[..., Labelled]] = {".csv": read_csv, ".csv.gz": read_csv, ".parquet": read_parquet}
 FILES: dict[str, Callable[[Path], Labelled | Split]] = {
     ".ts": read_ts,
     ".arff": read_arff,
     ".mat": read_mat,
     ".npz": read_npz,
 }
+HINTS = {
+    ".xlsx": "; save the sheet as .csv, or give `pandas.read_excel(…)` to `Sequences.from_frame`",
+    ".xls": "; save the sheet as .csv, or give `pandas.read_excel(…)` to `Sequences.from_frame`",
+}
 
 
-def read(path: str | Path, columns: Columns | None = None) -> Labelled | Split:
+def read(
+    path: str | Path,
+    columns: Columns | None = None,
+    *,
+    separator: str | None = None,
+    decimal: str | None = None,
+) -> Labelled | Split:
     """Read a file by its suffix; `.mat` and `.npz` hold both halves (`Split`), the others one (`Labelled`).
 
-    `columns` names the columns of a long table (`.csv`, `.parquet`) where they are not the usual ones.
+    Of a folder of tables each is one sequence; where they stand in folders of it, these are their labels.
+
+    Args:
+        path: a file or folder.
+        columns: those of a long table (`.csv`, `.csv.gz`, `.parquet`), where they are not the usual ones.
+        separator: what stands between the cells of a `.csv` file (default: guessed).
+        decimal: `"."` or `","` in the numbers of a `.csv` file (default: guessed).
     """
     path = Path(path)
-    suffix = path.suffix.lower()
+    written = {"separator": separator, "decimal": decimal}
+    told = {name: value for name, value in written.items() if value is not None}
+    if path.is_dir():
+        return read_folder(
+            path, columns or Columns(), tables_in(path), lambda file, of: _table(file, of, told)
+        )
+    suffix = suffix_of(path)
     known = ", ".join([*FILES, *TABLES])
-    require(suffix in FILES or suffix in TABLES, f"`path` must end with one of {known}, got {str(path)!r}")
+    require(
+        suffix in FILES or suffix in TABLES,
+        f"`path` must end with one of {known}, got {str(path)!r}{HINTS.get(suffix, '')}",
+    )
     if suffix in TABLES:
-        return TABLES[suffix](path, columns)
-    require(columns is None, f"`columns` is for {' and '.join(TABLES)} files only, got it with {str(path)!r}")
+        return _table(path, columns, told)
+    unused = "columns" if columns else next(iter(told), None)
+    require(unused is None, f"`{unused}` is for {', '.join(TABLES)} files only, got it with {str(path)!r}")
     return FILES[suffix](path)
+
+
+def suffix_of(path: Path) -> str:
+    """The suffix in lower case, that of what is packed included."""
+    return "".join(path.suffixes[-2:]).lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
+
+
+def tables_in(folder: Path) -> list[Path]:
+    """The tables in a folder or in the folders of it, in the order of their names."""
+    files = [*folder.glob("*"), *folder.glob("*/*")]
+    return sorted(path for path in files if path.is_file() and suffix_of(path) in TABLES)
+
+
+def _table(path: Path, columns: Columns | None, told: dict[str, str]) -> Labelled:
+    suffix = suffix_of(path)
+    require(
+        not told or suffix != ".parquet",
+        f"`{next(iter(told), '')}` is for .csv files only, got it with {str(path)!r}",
+    )
+    return TABLES[suffix](path, columns, **told)

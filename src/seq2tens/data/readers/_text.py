@@ -11,7 +11,8 @@ from jaxtyping import Float
 
 from seq2tens._checks import ArgumentError
 
-MISSING = ("?", "NA", "na")
+# In any case; `nan` is a number of Python.
+MISSING = ("?", "na", "n/a", "null", "none")
 
 
 class ReadError(ArgumentError):
@@ -59,13 +60,18 @@ def number(cell: str) -> float:
     try:
         value = float(cell)
     except ValueError:
-        if cell.strip() in MISSING:
+        if cell.strip().lower() in MISSING:
             return np.nan
         raise
     # Python reads 1_000 as a number and `inf` as one too; in a data file both are slips.
     if value in (np.inf, -np.inf) or "_" in cell:
         raise ValueError(cell)
     return value
+
+
+def missing(cell: str) -> bool:
+    """Whether a cell says that there is nothing."""
+    return cell.strip().lower() in ("", "nan", *MISSING)
 
 
 def number_row(text: str, path: Path, line: int, channel: int) -> Float[np.ndarray, " time"]:

@@ -1,40 +1,95 @@
-"""Long tables as `.csv`."""
+"""Long tables as `.csv`.
+
+Large files are read by pyarrow or polars where one is installed. What they refuse, and small files, are read
+here, line by line, so that an error can name its line.
+"""
 
 from __future__ import annotations
 
 import csv
+import re
+import zlib
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
 from seq2tens.data.labelled import Labelled
-from seq2tens.data.readers._text import ReadError, malformed, number
-from seq2tens.data.readers.long import Columns, Table, index_columns
+from seq2tens.data.readers import _fast_csv
+from seq2tens.data.readers._dialect import Dialect, dialect_of, open_text
+from seq2tens.data.readers._text import ReadError, malformed, missing, number
+from seq2tens.data.tables.clock import parse_date
+from seq2tens.data.tables.columns import Columns, index_columns
+from seq2tens.data.tables.encoding import Column, Words
+from seq2tens.data.tables.long import Table
 
 Rows = Iterator[tuple[int, list[str]]]
+BOOLEANS = {"true": 1.0, "false": 0.0}
+WHOLE = re.compile(r"\s*[+-]?\d+\s*")
+# Bytes from which on another library is asked first.
+LARGE = 2**20
 
 
-def read_csv(path: str | Path, columns: Columns | None = None) -> Labelled:
-    """Read a long table; an empty cell of a channel, `NaN`, `NA` or `?` is missing, labels are strings.
+def read_csv(
+    path: str | Path,
+    columns: Columns | None = None,
+    *,
+    separator: str | None = None,
+    decimal: str | None = None,
+) -> Labelled:
+    """Read a long table, `.csv` or `.csv.gz`; labels are strings.
 
-    The rows of an id may stand in any order: they are sorted by time.
+    An empty cell of a channel, `NaN`, `NA`, `N/A`, `null`, `None` or `?` is missing, `true` and `false` are 1
+    and 0. Times are numbers or dates of ISO 8601. The rows of an id may stand in any order: they are sorted
+    by time.
+
+    Args:
+        path: the file.
+        columns: which column is what, where they do not have the usual names.
+        separator: what stands between cells; by default one of `,` `;` `|` and tab, by the header.
+        decimal: `"."` or `","`; by default as the first numbers have it. `notes` of the result tell of an
+            unusual guess.
     """
-    path = Path(path)
-    columns = columns or Columns()
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = _rows(file, path)
-        _, names = next(rows, (0, []))
-        if not names:
-            raise malformed(path, "must begin with a header, got an empty file")
-        return _table(rows, [name.strip() for name in names], columns, path).gather(columns)
+    path, columns = Path(path), columns or Columns()
+    dialect, sample = dialect_of(path, separator, decimal)
+    names = [name.strip() for name in sample[0]]
+    labelled = _read_fast(path, columns, dialect, sample) if path.stat().st_size >= LARGE else None
+    if labelled is None:
+        with open_text(path) as file:
+            labelled = _read_lines(_rows(file, path, dialect), columns, dialect, path)
+    return replace(labelled, notes=(*dialect.notes, *_notes(columns, names)))
 
 
-def _rows(file: Iterator[str], path: Path) -> Rows:
+def _notes(columns: Columns, names: list[str]) -> tuple[str, ...]:
+    if columns.time != "time" or "time" in [name.lower() for name in names]:
+        return ()
+    return ("there is no column `time`, so the steps are in the order of the rows",)
+
+
+def _read_fast(path: Path, columns: Columns, dialect: Dialect, sample: list[list[str]]) -> Labelled | None:
+    """None where only the slow reader can tell what is wrong, or there is no other."""
+    names = [name.strip() for name in sample[0]]
+    try:
+        present = columns.among(names, lambda reason: malformed(path, reason), index_columns(names))
+        table = _fast_csv.read_table(path, present, names, dialect, sample[1:])
+        return None if table is None else table.gather(columns)
+    except (ValueError, OSError, EOFError, zlib.error):
+        return None
+
+
+def _read_lines(rows: Rows, columns: Columns, dialect: Dialect, path: Path) -> Labelled:
+    _, names = next(rows, (0, []))
+    if not names:
+        raise malformed(path, "must begin with a header, got an empty file")
+    return _table(rows, [name.strip() for name in names], columns, dialect, path).gather(columns)
+
+
+def _rows(file: Iterator[str], path: Path, dialect: Dialect) -> Rows:
     """Rows that are not blank, with the line on which each ends."""
-    reader = csv.reader(file, strict=True)
+    reader = csv.reader(file, delimiter=dialect.separator, strict=True)
     try:
         for cells in reader:
             if cells:
@@ -43,62 +98,158 @@ def _rows(file: Iterator[str], path: Path) -> Rows:
         raise malformed(path, str(error), reader.line_num) from error
     except UnicodeDecodeError as error:
         raise malformed(path, f"must be UTF-8 text, {error.reason} at byte {error.start}") from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise malformed(path, f"must be a whole gzip file: {error}") from error
 
 
-def _table(rows: Rows, names: list[str], columns: Columns, path: Path) -> Table:
+def _table(rows: Rows, names: list[str], columns: Columns, dialect: Dialect, path: Path) -> Table:
     index = index_columns(names)
-    columns = columns.among(names, path, index)
-    channels = columns.channels or ()
-    lines, ids, labels, times, values = array("q"), [], [], array("d"), array("d")
+    present = columns.among(names, lambda reason: malformed(path, reason), index)
+    lines = array("q")
+    builders = _builders(present, dialect, path)
+    cells_of = [(names.index(name), builder) for name, builder in builders]
     for line, cells in rows:
         if len(cells) != len(names):
             raise malformed(path, f"must have {len(names)} cells like the header, got {len(cells)}", line)
-        row = Row(dict(zip(names, cells, strict=True)), path, line)
         lines.append(line)
-        ids.append(row.text(columns.id))
-        times.append(row.number(columns.time))
-        values.extend(row.number_or_missing(name) for name in channels)
-        if columns.label is not None:
-            labels.append(row.text(columns.label))
-    if not ids:
+        for place, builder in cells_of:
+            builder.add(cells[place], line)
+    if not lines:
         raise malformed(path, "must have rows after the header, got none")
 
     def error(row: int, reason: str) -> ReadError:
         return malformed(path, reason, lines[row])
 
-    matrix = np.frombuffer(values).reshape(len(ids), len(channels))
-    classes = None if columns.label is None else labels
-    return Table(columns, ids, np.frombuffer(times), matrix, classes, error, index)
+    built: dict[str, Any] = {name: builder.column(error) for name, builder in builders}
+    channels, static = ([built[name] for name in part] for part in (present.channels or (), present.static))
+    id, time, label = (built.get(name or "") for name in (present.id, present.time, present.label))
+    return Table(present, id, time, channels, static, label, error, index)
 
 
-class Row(NamedTuple):
-    """The cells of a row by column, and where it stands."""
+def _builders(columns: Columns, dialect: Dialect, path: Path) -> list[tuple[str, Builder]]:
+    """What makes a column of the cells under each name."""
+    words = {name for name in (columns.id, columns.label) if name is not None}
+    encoded = () if columns.encoding is None else (*columns.encoding.columns, *columns.encoding.static)
+    categories = {*columns.categories, *(column.name for column in encoded if column.categories is not None)}
+    builders: list[tuple[str, Builder]] = []
+    for name in columns.named():
+        place = Place(name, path, dialect.decimal)
+        if name in words:
+            builders.append((name, WordBuilder(place, required=True)))
+        elif name == columns.time:
+            builders.append((name, TimeBuilder(place)))
+        elif name in categories:
+            builders.append((name, WordBuilder(place, required=False)))
+        else:
+            builders.append((name, NumberBuilder(place)))
+    return builders
 
-    cells: dict[str, str]
+
+@dataclass(frozen=True)
+class Place:
+    """Which column of which file, and how it writes fractions."""
+
+    name: str
     path: Path
-    line: int
+    decimal: str
 
-    def text(self, name: str) -> str:
-        """The cell as it is; it must not be empty."""
-        cell = self.cells[name].strip()
-        if not cell:
-            raise malformed(self.path, f"column `{name}` must not be empty", self.line)
-        return cell
+    def number(self, cell: str) -> float:
+        """The number in a cell; ValueError where there is none."""
+        if self.decimal == ".":
+            return number(cell)
+        if "." in cell:
+            raise ValueError(cell)
+        return number(cell.replace(",", "."))
 
-    def number_or_missing(self, name: str) -> float:
-        """The cell as a number, NaN if it is missing."""
-        cell = self.cells[name]
+    def refuse(self, rule: str, cell: str, line: int) -> ReadError:
+        """The error to raise for a cell."""
+        return malformed(self.path, f"column `{self.name}` must be {rule}, got {cell!r}", line)
+
+
+class Builder:
+    """Makes a column of cells."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+
+    def add(self, cell: str, line: int) -> None:
+        """Add the cell of the next row."""
+        raise NotImplementedError
+
+    def column(self, error: Callable[[int, str], ReadError]) -> Column:
+        """All cells."""
+        raise NotImplementedError
+
+
+class NumberBuilder(Builder):
+    """Numbers, NaN where missing."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self.values = array("d")
+
+    def add(self, cell: str, line: int) -> None:
         try:
-            return number(cell) if cell and not cell.isspace() else np.nan
+            self.values.append(np.nan if not cell or cell.isspace() else self.place.number(cell))
         except ValueError:
-            raise self._not_a_number(name) from None
+            truth = BOOLEANS.get(cell.strip().lower())
+            if truth is None:
+                # a cell without a digit is hardly a slip in a number
+                words = not any(letter.isdigit() for letter in cell) and "inf" not in cell.lower()
+                hint = " (`categories` names columns of words)" if words else ""
+                raise self.place.refuse(f"a number{hint}", cell, line) from None
+            self.values.append(truth)
 
-    def number(self, name: str) -> float:
-        """The cell as a number; it must not be missing."""
-        value = self.number_or_missing(name)
-        if np.isnan(value):
-            raise self._not_a_number(name)
-        return value
+    def column(self, error: Callable[[int, str], ReadError]) -> Column:
+        return np.frombuffer(self.values)
 
-    def _not_a_number(self, name: str) -> ReadError:
-        return malformed(self.path, f"column `{name}` must be a number, got {self.cells[name]!r}", self.line)
+
+class WordBuilder(Builder):
+    """Texts, which must not be empty where they are required."""
+
+    def __init__(self, place: Place, required: bool) -> None:
+        super().__init__(place)
+        self.required = required
+        self.words: list[str | None] = []
+
+    def add(self, cell: str, line: int) -> None:
+        word = cell.strip()
+        if self.required and not word:
+            raise malformed(self.place.path, f"column `{self.place.name}` must not be empty", line)
+        self.words.append(None if not self.required and missing(word) else word)
+
+    def column(self, error: Callable[[int, str], ReadError]) -> Column:
+        return Words.of_runs(self.words, np.ones(len(self.words), dtype=np.int64))
+
+
+class TimeBuilder(Builder):
+    """Numbers, whole ones as such, or dates."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self.times: list[float | np.datetime64] = []
+
+    def add(self, cell: str, line: int) -> None:
+        try:
+            time = self._time(cell)
+        except ValueError:
+            time = np.nan
+        if time != time:
+            raise self.place.refuse("a number or a date such as 2024-05-01 13:30:00", cell, line)
+        self.times.append(time)
+
+    def _time(self, cell: str) -> float | np.datetime64:
+        if WHOLE.fullmatch(cell):
+            return int(cell)
+        try:
+            return self.place.number(cell)
+        except ValueError:
+            return parse_date(cell)
+
+    def column(self, error: Callable[[int, str], ReadError]) -> Column:
+        dates = [isinstance(time, np.datetime64) for time in self.times]
+        if len(set(dates)) > 1:
+            row = dates.index(not dates[0])
+            kinds = ("a number", "a date") if dates[0] else ("a date", "a number")
+            raise error(row, f"column `{self.place.name}` must not hold {kinds[0]} after {kinds[1]}")
+        return np.array(self.times, dtype="M8[ns]" if dates[0] else None)

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from seq2tens._checks import positive_int, require
 from seq2tens._storage import Tensors
 from seq2tens.data import Preparation, Sequences, held_out
-from seq2tens.estimators.base import SequenceTransformer
+from seq2tens.estimators.features import SequenceTransformer
 from seq2tens.estimators.imputers.formats import Collection, Values, read
 from seq2tens.estimators.saving import plain
 from seq2tens.estimators.seeds import RandomState, seed_of
@@ -22,10 +22,11 @@ Draws = Float[np.ndarray, "draws steps channels"]
 class Imputer(SequenceTransformer):
     """Values in place of those that were not observed: one, several at random, or an interval.
 
-    Collections are arrays `(n, channels, time)`, lists of arrays `(channels, time)`, lists of pandas frames
-    (rows are steps), `data.Sequences`, dictionaries of PyPOTS (`X` of shape `(n, time, channels)`) and frames
-    indexed by (instance, time); NaN is what is missing. The result is of the kind that was given, frames keep
-    their index and columns, and what was observed stays as it is, to the last bit.
+    Collections are arrays or tensors `(n, channels, time)`, lists of arrays `(channels, time)`, lists of
+    frames of pandas or polars (rows are steps), frames indexed by (instance, time) or with a column `id`,
+    `data.Labelled`, `data.Sequences` and dictionaries of PyPOTS (`X` of shape `(n, time, channels)`); NaN is
+    what is missing. The result is of the kind that was given, frames keep their rows, index and columns, and
+    what was observed stays as it is, to the last bit. Missing words of a frame stay missing.
 
     A channel of which training has seen nothing is filled with 0, if nothing better is said. After `fit`
     there are `scaler_`, with the mean and scale of each channel, and `n_channels_`.
@@ -56,7 +57,7 @@ class Imputer(SequenceTransformer):
         collection = self._fitted_to(X)
         draws = self._draws(collection.sequences, n, seed_of(random_state))
         copies = [collection.with_values(_missing_only(collection.sequences, values)) for values in draws]
-        return np.stack(copies) if collection.stacks else copies
+        return collection.together(copies)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[Any, Any]:
         """Lower and upper ends of intervals that hold a missing entry with this probability, each by itself.
@@ -125,8 +126,8 @@ class Imputer(SequenceTransformer):
 
     def _fitted_to(self, X: Any) -> Collection:
         self._check_is_fitted()
-        collection = read(X)
-        self._check_columns(X)
+        collection = read(X, self.encoding_)
+        self._check_columns(collection.labelled)
         self._check_shape(collection.sequences)
         return collection
 

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
+import torch
 from jaxtyping import Float
 
 from seq2tens._checks import require
-from seq2tens.data import Sequences, from_pypots, to_aeon
-from seq2tens.estimators.inputs import as_sequences
+from seq2tens.data import Encoding, Labelled, Sequences, fill_columns, from_pypots, is_frame, to_aeon
+from seq2tens.estimators.inputs import (
+    as_sequences,
+    index_tells,
+    long_table,
+    read_collection,
+    standard_columns,
+)
 
 Values = Float[np.ndarray, "steps channels"]
 
@@ -19,56 +27,120 @@ Values = Float[np.ndarray, "steps channels"]
 class Collection(NamedTuple):
     """Sequences, and how to give others of the same shape back as the kind that they came in."""
 
-    sequences: Sequences
+    labelled: Labelled
     restore: Callable[[Sequences], Any]
     stacks: bool = False  # whether several of the kind are one array with an axis more
+
+    @property
+    def sequences(self) -> Sequences:
+        """What is to be filled."""
+        return self.labelled.sequences
 
     def with_values(self, values: Values) -> Any:
         """The same collection with other values."""
         return self.restore(self.sequences.with_values(values.astype(self.sequences.values.dtype)))
 
+    def together(self, copies: list[Any]) -> Any:
+        """Several of the kind."""
+        if not self.stacks:
+            return copies
+        return torch.stack(copies) if isinstance(copies[0], torch.Tensor) else np.stack(copies)
 
-def read(X: Any) -> Collection:
-    """An array `(n, channels, time)`, a list of arrays or of frames, a frame indexed by (instance, time),
-    `Sequences`, or the dictionary of PyPOTS."""
+
+def read(X: Any, encoding: Encoding | None = None) -> Collection:
+    """An array or tensor `(n, channels, time)`, a list of them or of frames, a frame indexed by (instance,
+    time) or with a column `id`, `Labelled`, `Sequences`, or the dictionary of PyPOTS."""
     if isinstance(X, Mapping):
         return _from_dictionary(X)
-    sequences = as_sequences(X)
+    if is_frame(X[0] if isinstance(X, list) and X else X):
+        return _from_frames(X, encoding)
+    labelled = read_collection(X, encoding)
+    return Collection(labelled, *_restoring(X))
+
+
+def _restoring(X: Any) -> tuple[Callable[[Sequences], Any], bool]:
     if isinstance(X, Sequences):
-        return Collection(sequences, lambda filled: filled)
-    if isinstance(X, list) and isinstance(X[0], Sequences):
-        ends = np.cumsum([len(part) for part in X])
-        return Collection(
-            sequences,
+        return lambda filled: filled, False
+    if isinstance(X, Labelled):
+        return lambda filled: replace(X, sequences=filled), False
+    if isinstance(X, list) and isinstance(X[0], Sequences | Labelled):
+        ends = np.cumsum([len(part) for part in X]).tolist()
+        bounds = [(end - len(part), end) for part, end in zip(X, ends, strict=True)]
+        return (
             lambda filled: [
-                filled[end - len(part) : end] for part, end in zip(X, ends.tolist(), strict=True)
+                _restoring(part)[0](filled[start:end]) for part, (start, end) in zip(X, bounds, strict=True)
             ],
+            False,
         )
     if isinstance(X, list):
-        like = _frame if isinstance(X[0], pd.DataFrame) else _array
-        return Collection(sequences, lambda filled: [like(*pair) for pair in zip(filled, X, strict=True)])
-    if isinstance(X, pd.DataFrame):
-        return Collection(sequences, lambda filled: _frame(filled.values, X))
-    return Collection(sequences, lambda filled: np.reshape(to_aeon(filled), X.shape), stacks=True)
+        return lambda filled: [_array(*pair) for pair in zip(filled, X, strict=True)], False
+    return lambda filled: _like(np.reshape(to_aeon(filled), X.shape), X), True
 
 
 def _from_dictionary(X: Mapping[str, Any]) -> Collection:
     require("X" in X, f'`X` as a dictionary must have the key "X", got {sorted(X)}')
     sequences = as_sequences(from_pypots({"X": X["X"]}).sequences)
     shape = (len(sequences), -1, sequences.n_channels)
-    return Collection(sequences, lambda filled: {**X, "X": filled.values.reshape(shape).copy()})
+    return Collection(Labelled(sequences), lambda filled: {**X, "X": filled.values.reshape(shape).copy()})
 
 
-def _array(filled: Values, like: np.ndarray) -> np.ndarray:
+def _from_frames(X: Any, encoding: Encoding | None) -> Collection:
+    """Frames keep their rows in the order in which they stand."""
+    order = None
+    if index_tells(X):
+        labelled = read_collection(X, encoding)
+    else:
+        table = long_table(X, encoding)
+        labelled, order = table.gather(standard_columns(encoding)), table.order
+    places = _number_columns(labelled.encoding)
+    frames = X if isinstance(X, list) else [X]
+    ends = np.cumsum([len(frame) for frame in frames])
+
+    def restore(filled: Sequences) -> Any:
+        values = filled.values
+        if order is not None:
+            values = np.empty_like(values)
+            values[order] = filled.values
+        parts = np.split(values, ends[:-1])
+        restored = [_frame(part, frame, places) for part, frame in zip(parts, frames, strict=True)]
+        return restored if isinstance(X, list) else restored[0]
+
+    return Collection(labelled, restore)
+
+
+def _number_columns(encoding: Encoding | None) -> dict[str, int]:
+    """The channel of each column of numbers; words are not filled."""
+    columns = () if encoding is None else encoding.columns
+    widths = [len(column.channels) for column in columns]
+    starts = np.cumsum([0, *widths]).tolist()
+    return {
+        column.name: start
+        for column, start in zip(columns, starts, strict=False)
+        if column.categories is None
+    }
+
+
+def _like(filled: np.ndarray, like: Any) -> Any:
+    """As a tensor on the device of the one that was given, or as an array."""
+    return torch.tensor(filled).to(like) if isinstance(like, torch.Tensor) else filled
+
+
+def _array(filled: Values, like: Any) -> Any:
     """With the axes and, where it is one for fractions, the type of the one that was given."""
+    if isinstance(like, torch.Tensor):
+        return _like(np.ascontiguousarray(filled.T).reshape(tuple(like.shape)), like)
     dtype = like.dtype if like.dtype.kind == "f" else filled.dtype
     return np.ascontiguousarray(filled.T).reshape(like.shape).astype(dtype)
 
 
-def _frame(filled: Values, like: pd.DataFrame) -> pd.DataFrame:
+def _frame(filled: Values, like: Any, places: Mapping[str, int]) -> Any:
     """With the index, columns and types of the one that was given."""
+    if not isinstance(like, pd.DataFrame):
+        return fill_columns(like, {name: filled[:, place] for name, place in places.items()})
     frame = like.copy()
-    for position, dtype in enumerate(like.dtypes):
-        if dtype.kind == "f":  # others miss nothing
-            frame.isetitem(position, pd.array(filled[:, position], dtype=dtype))
+    for position, (name, dtype) in enumerate(zip(like.columns, like.dtypes, strict=True)):
+        if str(name) in places and like.iloc[:, position].isna().any():
+            # whole numbers and booleans with gaps become fractions
+            own = dtype if dtype.kind == "f" else "Float64"
+            frame.isetitem(position, pd.array(filled[:, places[str(name)]], dtype=own))
     return frame

@@ -39,7 +39,7 @@ class MeanImputer(RuleImputer):
         over: `"data"`: over all that training has seen; `"sequence"`: over the steps of the same sequence, or
             as for `"data"` where it has no value of the channel.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from seq2tens.estimators import MeanImputer
         >>> MeanImputer().fit_transform(np.array([[[1.0, np.nan, 3.0]]]))
@@ -66,7 +66,7 @@ class MeanImputer(RuleImputer):
 class ForwardImputer(RuleImputer):
     """The last value of the channel before the gap; where there is none, the mean of the channel in training.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from seq2tens.estimators import ForwardImputer
         >>> ForwardImputer().fit_transform(np.array([[[np.nan, 3.0, np.nan, 5.0]]]))
@@ -85,7 +85,7 @@ class LinearImputer(RuleImputer):
     Before the first value stands the first, after the last one the last; in a sequence without a value of the
     channel, the mean of the channel in training.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from seq2tens.estimators import LinearImputer
         >>> LinearImputer().fit_transform(np.array([[[np.nan, 3.0, np.nan, 5.0]]]))

@@ -21,12 +21,14 @@ class GPVAEImputer(LatentImputer):
         encoder: `"conv"`, or `"bls2t"` with a bidirectional low-rank Seq2Tens layer as well, which sees the
             whole past and future of each step.
         order: highest level of that layer.
-        kernel: of the Gaussian processes, see `models.gpvae.Prior`, as for `length_scale`, in steps, and
-            `scale`. For sequences of thousands of steps take `"matern12"`, which needs no matrices.
+        kernel: of the Gaussian processes, see `models.gpvae.Prior`. For sequences of thousands of steps take
+            `"matern12"`, which needs no matrices.
+        length_scale: of the kernel, in steps.
+        scale: variance of the Gaussian processes.
 
     The other arguments are those of every `LatentImputer`.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from seq2tens.estimators import GPVAEImputer
         >>> X = np.random.default_rng(0).normal(size=(8, 2, 12)).cumsum(axis=2)

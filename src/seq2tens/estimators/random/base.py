@@ -41,9 +41,10 @@ class RandomLS2T(LearnsOn):
     """What the classifier and the regressor have in common.
 
     Args:
-        n_blocks: as in `RandomLS2TFeatures`.
-        order: as in `RandomLS2TFeatures`.
-        scaling: as in `RandomLS2TFeatures`.
+        n_blocks: of random features; each gives 160 features and 32 more per level above the first.
+        order: highest level.
+        scaling: standardise each channel with the statistics of the training data (`"channel"`) or of each
+            sequence by itself (`"sequence"`), or not at all (None).
         penalties: of the coefficients, per feature; leave-one-out chooses one. With more than 2048 sequences
             it looks at a random sample of that many.
         n_jobs: threads; -1 means all.
@@ -71,8 +72,9 @@ class RandomLS2T(LearnsOn):
         With sequences, also at which steps of each of them: a feature of level m looks at m steps.
         """
         self._check_ridge()
-        sequences = None if X is None else as_sequences(X)
-        return explain_features(self.features_, self.ridge_.coefficients, sequences, top)
+        sequences = None if X is None else as_sequences(X, self.encoding_)  # type: ignore[attr-defined]
+        names = self.variable_names_ or ()  # type: ignore[attr-defined]
+        return explain_features(self.features_, self.ridge_.coefficients, sequences, top, names)
 
     @torch.no_grad()
     def contributions(self, X: Any) -> Contributions:

@@ -6,6 +6,7 @@ mean square over some training sequences, and thresholds are values that occur t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from seq2tens import functional as F
-from seq2tens.ops.pooling import pool_contest, pool_path
+from seq2tens.ops.pooling import PathPools, pool_contest, pool_path
 
 KERNELS = 32  # convolutions of a block, and functionals of each level
 GROUP = 8  # convolutions that compete with each other
@@ -113,23 +114,8 @@ class Block:
     ) -> Float[Tensor, "rows features"]:
         """The columns of this block."""
         responses = self.convolve(x, lengths, calibration.scale)
-        pools = self._pool(responses, lengths, calibration.threshold)
-        wins, losses = pool_contest(responses, lengths, KERNELS // GROUP)
-        pools |= {"wins": wins.clamp_(min=0).sqrt_(), "losses": losses.sqrt_()}
-        columns = [pools[name] for name in self.design.convolutions]
-        if len(self.picks) > 1:
-            levels = self.levels(responses, calibration.level_scale)
-            pools = self._pool(levels, lengths, torch.zeros(levels.shape[2]))
-            columns += [pools[name][:, KERNELS:] for name in self.design.levels]
-        return torch.cat(columns, dim=1)
-
-    def _pool(self, path: Values, lengths: Lengths, threshold: Tensor) -> dict[str, Tensor]:
-        """What becomes of each path by itself."""
-        pools = dict(pool_path(path, lengths, threshold, self.design.steepness)._asdict())
-        if "peak" in self.design.convolutions:
-            inside = (torch.arange(path.shape[1]) < lengths[:, None])[..., None]
-            pools["peak"] = torch.where(inside, path, -torch.inf).amax(1)
-        return pools
+        levels = self.levels(responses, calibration.level_scale) if len(self.picks) > 1 else None
+        return pools(responses, lengths, calibration.threshold, levels, self.design)
 
     def convolve(self, x: Values, lengths: Lengths, scale: Tensor) -> Float[Tensor, "rows time kernels"]:
         """Dilated convolutions, centred at each step, of sequences that are 0 outside; 0 at padding."""
@@ -155,6 +141,37 @@ class Block:
         paths = F.ls2t(responses, weight, order=len(scale), decay=torch.exp(-1 / self.memory))
         assert isinstance(paths, Tensor)
         return paths.flatten(2)
+
+
+def pools(
+    responses: Float[Tensor, "rows time width"],
+    lengths: Lengths,
+    threshold: Float[Tensor, " width"],
+    levels: Float[Tensor, "rows time order*width"] | None,
+    design: Design,
+    pool_path: Callable[..., PathPools] = pool_path,
+) -> Float[Tensor, "rows features"]:
+    """Columns of some convolutions and, from level 2 on, of the functionals that follow them.
+
+    Convolutions that compete with each other are `width / GROUP` columns apart.
+    """
+    width = responses.shape[2]
+    by_name = pool_path(responses, lengths, threshold, design.steepness)._asdict()
+    wins, losses = pool_contest(responses, lengths, width // GROUP)
+    by_name |= {"wins": wins.clamp_(min=0).sqrt_(), "losses": losses.sqrt_()}
+    columns = [_column(name, by_name, responses, lengths) for name in design.convolutions]
+    if levels is not None:
+        by_name = pool_path(levels, lengths, torch.zeros(levels.shape[2]), design.steepness)._asdict()
+        columns += [_column(name, by_name, levels, lengths)[:, width:] for name in design.levels]
+    return torch.cat(columns, dim=1)
+
+
+def _column(name: str, by_name: dict[str, Tensor], path: Values, lengths: Lengths) -> Tensor:
+    """A pool by its name; the maximum, which only old models have, is not worth a kernel."""
+    if name != "peak":
+        return by_name[name]
+    inside = (torch.arange(path.shape[1]) < lengths[:, None])[..., None]
+    return torch.where(inside, path, -torch.inf).amax(1)
 
 
 def root_mean_square(values: Float[Tensor, "steps kernels"]) -> Float[Tensor, " kernels"]:

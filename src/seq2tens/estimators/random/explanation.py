@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from seq2tens import _checks as check
-from seq2tens.data import Preparation, Sequences
+from seq2tens.data import Sequences
 from seq2tens.estimators.random.blocks import KERNELS, Block, Calibration, Design
 from seq2tens.estimators.random.features import RandomLS2TFeatures
 
@@ -63,12 +64,16 @@ class Explanation:
 
 
 def explain_features(
-    features: RandomLS2TFeatures, coefficients: Tensor, sequences: Sequences | None, top: int
+    features: RandomLS2TFeatures,
+    coefficients: Tensor,
+    sequences: Sequences | None,
+    top: int,
+    variables: Sequence[str] = (),
 ) -> list[Explanation]:
-    """The columns with the largest coefficients."""
+    """The columns with the largest coefficients; `variables` names the channels and static features."""
     check.positive_int("top", top)
     largest = coefficients.abs().amax(dim=1).argsort(descending=True)[:top]
-    names = channel_names(features.preparation_)
+    names = features.preparation_.names(variables)
     prepared = None if sequences is None else features.preparation_.transform(sequences)
     paths = None if prepared is None else features._paths(prepared)
     rows = []
@@ -137,18 +142,10 @@ def _largest_product(factors: Float[np.ndarray, "time level"]) -> list[int]:
     return extremes[level][-1][1]
 
 
-def _filter(block: Block, kernel: int, calibration: Calibration, names: list[str]) -> Filter:
+def _filter(block: Block, kernel: int, calibration: Calibration, names: Sequence[str]) -> Filter:
     taps = (block.taps[..., kernel] / calibration.scale[kernel]).numpy()
     used = np.flatnonzero(np.abs(taps).sum(axis=0))
     reach = block.dilation * (len(taps) - 1)
     lags = block.dilation * np.arange(len(taps)) - (reach - reach // 2)
     channels = tuple(names[int(block.channels[c])] for c in used)
     return Filter(channels, tuple(lags.tolist()), taps[:, used], block.difference)
-
-
-def channel_names(preparation: Preparation) -> list[str]:
-    """Names of the channels that a `Preparation` gives, in its order."""
-    return [
-        str(number) if kind == "value" else kind if kind == "time" else f"{kind} {number}"
-        for kind, number in preparation.columns
-    ]

@@ -46,7 +46,7 @@ class RandomLS2TFeatures(TableTransformer):
         n_jobs: threads; -1 means all. The result does not depend on it.
         random_state: an integer, a numpy `RandomState` or None.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from seq2tens.estimators import RandomLS2TFeatures
         >>> X = np.random.default_rng(0).normal(size=(10, 2, 30))

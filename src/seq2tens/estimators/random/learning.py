@@ -53,7 +53,7 @@ class LearnsOn:
         What was learned before is forgotten.
         """
         self.reset()  # type: ignore[attr-defined]
-        sequences = self._preprocess_collection(X)  # type: ignore[attr-defined]
+        sequences = self._learn_collection(X).sequences  # type: ignore[attr-defined]
         labels = None if y is None else self._check_labels(y, len(sequences))
         self._freeze(sequences)
         if labels is not None:

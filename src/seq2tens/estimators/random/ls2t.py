@@ -7,25 +7,24 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from aeon.regression.base import BaseRegressor
 from jaxtyping import Bool, Float, Shaped
-from torch import Tensor
+from torch import Tensor, nn
 
 from seq2tens import _checks as check
 from seq2tens._moved import warn_moved
 from seq2tens._storage import Tensors
 from seq2tens.data import Sequences
-from seq2tens.estimators.base import SequenceClassifier, SequenceEstimator
+from seq2tens.estimators.base import SequenceClassifier
 from seq2tens.estimators.inputs import as_labels
 from seq2tens.estimators.random import conformal
 from seq2tens.estimators.random.base import RandomLS2T
 from seq2tens.estimators.random.contributions import Contributions
+from seq2tens.estimators.random.exporting import RidgeModule, ValueModule
 from seq2tens.estimators.random.learning import Labels
 from seq2tens.estimators.random.moments import Moments
-from seq2tens.estimators.random.ridge import (
-    Ridge,
-)
-from seq2tens.estimators.saving import Storable
+from seq2tens.estimators.random.ridge import Ridge
+from seq2tens.estimators.regression import SequenceRegressor, as_targets
+from seq2tens.estimators.saving.exporting import Probabilities
 from seq2tens.estimators.weighting import class_weights, row_weights
 
 TAGS = {"algorithm_type": "convolution", "capability:multithreading": True}
@@ -43,7 +42,7 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
     The other arguments are those of `RandomLS2TFeatures`, and `penalties`. Probabilities are a softmax of the
     linear model, as steep as suits training sequences left out in turn.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from seq2tens.estimators import RandomLS2TClassifier
         >>> rng = np.random.default_rng(0)
@@ -152,6 +151,10 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
     def _probabilities(self, decisions: Float[Tensor, "rows classes"]) -> Float[Tensor, "rows classes"]:
         return torch.softmax(decisions.double() * self.inverse_temperature_, dim=1)
 
+    def _output_module(self) -> nn.Module:
+        self._check_ridge()
+        return Probabilities(RidgeModule(self.features_, self.ridge_), self.inverse_temperature_)
+
     def _facts(self) -> dict[str, Any]:
         return {**self.features_._facts(), **super()._facts(), "sharpness": self.inverse_temperature_}
 
@@ -162,10 +165,12 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class RandomLS2TRegressor(RandomLS2T, SequenceEstimator, Storable, BaseRegressor):
+class RandomLS2TRegressor(RandomLS2T, SequenceRegressor):
     """Ridge regression on `RandomLS2TFeatures`, with its arguments and `penalties`.
 
-    Example:
+    Several targets, `y` of shape `(n, targets)`, share the features and the penalty.
+
+    Examples:
         >>> import numpy as np
         >>> from seq2tens.estimators import RandomLS2TRegressor
         >>> rng = np.random.default_rng(0)
@@ -177,29 +182,38 @@ class RandomLS2TRegressor(RandomLS2T, SequenceEstimator, Storable, BaseRegressor
 
     _tags: ClassVar[dict[str, Any]] = TAGS
 
-    def predict_interval(self, X: Any, coverage: float = 0.9) -> Float[np.ndarray, "rows 2"]:
+    _onnx_output: ClassVar[str] = "prediction"
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Float[np.ndarray, "rows *targets 2"]:
         """Lower and upper end of an interval that holds the value with probability `coverage`."""
         sequences = self._as_in_fit(X)
         self._check_ridge()
-        middle, reach = self._predict(sequences), self.spread_ * conformal.threshold(self.scores_, coverage)
-        return np.stack([middle - reach.numpy(), middle + reach.numpy()], axis=-1)
+        middle = self._predict(sequences)
+        reach = self.spread_ * conformal.threshold(self.scores_, coverage).numpy()
+        ends = np.stack([middle - reach, middle + reach], axis=-1)
+        return ends[:, 0] if self.n_targets_ is None else ends
 
-    def _fit(self, X: Sequences, y: Float[np.ndarray, " rows"]) -> None:
+    def _fit(self, X: Sequences, y: Float[np.ndarray, "rows targets"], sample_weight: Any = None) -> None:
+        weights = row_weights(sample_weight, torch.zeros(len(y), dtype=torch.int64))
+        total = torch.ones(len(y)) if weights is None else weights
         if self.head is not None:
-            return self._learn_head(X, y, torch.ones(len(y)))
+            return self._learn_head(X, y[:, 0] if self.n_targets_ is None else y, total)
         self._admit(y)
-        targets = self._encode(y)
-        self._learn(X, targets, torch.ones(len(targets)))
+        self._learn(X, self._encode(y), total)
         assert self.ridge_.held_out is not None
         return self._look_back(self.ridge_.held_out, y[self.ridge_.sample])
 
-    def _predict(self, X: Sequences) -> Float[np.ndarray, " rows"]:
+    def _predict(self, X: Sequences) -> Float[np.ndarray, "rows targets"]:
         if self.head is not None:
-            return self.head_.predict(self._table(X))
-        return self.level_ + self.spread_ * self._decide(X)[:, 0].double().numpy()
+            return np.asarray(self.head_.predict(self._table(X))).reshape(len(X), -1)
+        return self.level_ + self.spread_ * self._decide(X).double().numpy()
+
+    def _output_module(self) -> nn.Module:
+        self._check_ridge()
+        return ValueModule(RidgeModule(self.features_, self.ridge_), self.level_, self.spread_)
 
     def _target_names(self) -> tuple[Any, ...]:
-        return ("value",)
+        return ("value",) if self.n_targets_ is None else tuple(range(self.n_targets_))
 
     def _in_units(self, parts: Contributions) -> Contributions:
         baseline = self.level_ + self.spread_ * parts.baseline
@@ -207,31 +221,33 @@ class RandomLS2TRegressor(RandomLS2T, SequenceEstimator, Storable, BaseRegressor
 
     def _check_labels(self, y: Any, n: int) -> Labels:
         check.require(self.head is None, f"`head` must be None to learn on, got {self.head!r}")
-        values = np.asarray(y, dtype=np.float64)
-        check.require(values.shape == (n,), f"`y` must have shape ({n},), got {values.shape}")
-        check.require(bool(np.isfinite(values).all()), "`y` must be finite, got NaN or infinity")
-        return values
+        values = as_targets(y, n)
+        n_targets = None if values.ndim == 1 else values.shape[1]
+        known = getattr(self, "n_targets_", n_targets)
+        check.require(n_targets == known, f"`y` must have {known or 'no'} columns as before, got {n_targets}")
+        self.n_targets_ = n_targets
+        return values.reshape(n, -1)
 
     def _admit(self, labels: Labels) -> None:
         """Level and spread of the first values stay: targets are relative to them."""
         if not hasattr(self, "level_"):
-            values = np.asarray(labels, dtype=np.float64)
-            self.level_, self.spread_ = float(values.mean()), float(values.std()) or 1.0
+            spread = labels.std(axis=0)
+            self.level_, self.spread_ = labels.mean(axis=0), np.where(spread > 0, spread, 1.0)
 
-    def _encode(self, labels: Labels) -> Float[Tensor, "rows 1"]:
-        values = np.asarray(labels, dtype=np.float64)
-        return torch.from_numpy((values - self.level_) / self.spread_).float()[:, None]
+    def _encode(self, labels: Labels) -> Float[Tensor, "rows targets"]:
+        return torch.from_numpy((labels - self.level_) / self.spread_).float()
 
-    def _look_back(self, held_out: Float[Tensor, "rows 1"], labels: Labels) -> None:
+    def _look_back(self, held_out: Float[Tensor, "rows targets"], labels: Labels) -> None:
         self.scores_ = conformal.interval_scores(held_out.double() - self._encode(labels))
 
     def _facts(self) -> dict[str, Any]:
-        return {**self.features_._facts(), "level": self.level_, "spread": self.spread_}
+        own = {"level": self.level_.tolist(), "spread": self.spread_.tolist()}
+        return {**self.features_._facts(), **super()._facts(), **own}
 
     def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
         super()._restore(tensors, facts)
         self._restore_model(tensors, facts)
-        self.level_, self.spread_ = facts["level"], facts["spread"]
+        self.level_, self.spread_ = (np.atleast_1d(facts[name]) for name in ("level", "spread"))
 
 
 def best_inverse_temperature(scores: Float[Tensor, "rows classes"], labels: Tensor, weights: Tensor) -> float:

@@ -43,12 +43,41 @@ class Storable:
     def save(self, path: str | Path, notes: dict[str, Any] | None = None) -> None:
         """Write the fitted estimator to a folder; one saved there before stays until the new one is whole.
 
-        `notes` is JSON data of the caller's, which a loaded estimator has as `notes_`.
+        `notes` is JSON data of the caller's, which a loaded estimator has as `notes_`. The folder has a model
+        card, `README.md`, which may be edited and is written anew by the next `save`.
         """
         if not self.is_fitted:
             raise NotFittedError(f"`save` needs a fitted {type(self).__name__}; call `fit` first")
         with model_folder.replacing(Path(os.path.realpath(path))) as folder:
             self._write(folder, notes or {})
+
+    def save_pretrained(self, save_directory: str | Path) -> None:
+        """`save`, by the name that it has for models of the Hugging Face Hub."""
+        self.save(save_directory)
+
+    @classmethod
+    def from_pretrained(
+        cls: type[Estimator], pretrained_model_name_or_path: str | Path, **options: Any
+    ) -> Estimator:
+        """The estimator saved in a folder or, where there is no such folder, in a repository of the Hugging
+        Face Hub (`pip install 'seq2tens[hub]'`).
+
+        Args:
+            pretrained_model_name_or_path: of the folder or the repository.
+            options: arguments of `huggingface_hub.snapshot_download`, such as `revision` and `token`.
+        """
+        if Path(pretrained_model_name_or_path).is_dir():
+            return cls.load(pretrained_model_name_or_path)
+        try:
+            from huggingface_hub import snapshot_download
+        except ImportError as error:
+            raise ImportError(
+                f"`pretrained_model_name_or_path` {str(pretrained_model_name_or_path)!r} is no folder; a "
+                "repository needs huggingface_hub: pip install 'seq2tens[hub]'"
+            ) from error
+        files = [model_folder.DOCUMENT, model_folder.TENSORS]
+        options = {"allow_patterns": files, **options}
+        return cls.load(snapshot_download(str(pretrained_model_name_or_path), **options))
 
     @classmethod
     def load(cls: type[Estimator], path: str | Path) -> Estimator:

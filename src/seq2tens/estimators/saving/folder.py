@@ -23,10 +23,13 @@ from seq2tens._storage import (
     sync_folder,
     write_atomically,
 )
+from seq2tens.estimators.saving.card import model_card
 
 # Format 1 had a digest of the tensors only; both are read.
 FORMAT, FORMATS = 2, (1, 2)
 TENSORS, DOCUMENT = "model.safetensors", "model.json"
+# For people: it is written and never read, so it may be edited.
+CARD = "README.md"
 KEYS = {"format", "class", "params", "facts", "notes", "digest", "versions"}
 # Bytes of the document; the tensors may have any size.
 LARGEST_DOCUMENT = 2**28
@@ -41,7 +44,7 @@ class SavedModel(NamedTuple):
 
 
 def write(folder: Path, document: dict[str, Any], tensors: Tensors) -> None:
-    """Write both files; the document, which has no format yet, is given one and the digests of all."""
+    """Write all files; the document, which has no format yet, is given one and the digests of all."""
     content = safetensors.torch.save(tensors)
     # As it will be read: JSON has only strings for keys.
     document = json.loads(json.dumps({"format": FORMAT, **document, "digest": {TENSORS: _sha256(content)}}))
@@ -54,6 +57,7 @@ def write(folder: Path, document: dict[str, Any], tensors: Tensors) -> None:
     )
     write_atomically(folder / TENSORS, content)
     write_atomically(folder / DOCUMENT, text)
+    write_atomically(folder / CARD, model_card(document).encode())
 
 
 def read(target: Path) -> SavedModel:
@@ -92,7 +96,7 @@ def _check_target(target: Path) -> None:
     if not target.exists():
         return
     require(target.is_dir(), f"`path` must be a folder, got the file {target}")
-    others = sorted({entry.name for entry in target.iterdir()} - {TENSORS, DOCUMENT})
+    others = sorted({entry.name for entry in target.iterdir()} - {TENSORS, DOCUMENT, CARD})
     require(
         not others,
         f"`path` must be new or hold a saved model only, got {target} with {', '.join(others[:5])}",
@@ -117,7 +121,7 @@ def _put_in_place(new: Path, target: Path) -> None:
 
 
 def _copy_modes(old: Path, new: Path) -> None:
-    for name in ("", TENSORS, DOCUMENT):
+    for name in ("", TENSORS, DOCUMENT, CARD):
         if (old / name).exists():
             shutil.copymode(old / name, new / name)
 

@@ -157,7 +157,7 @@ def _scores(dataset: str, runs: Sequence[ImputationRuns]) -> Table:
     )
     header = ("model", "runs", "epochs", *(TITLES[name] for name in COLUMNS[dataset]))
     caption = f"{SETS[dataset]}, test part, beside the published numbers"
-    return Table(f"{dataset}-scores", caption, header, tuple(rows), notes=(notes,))
+    return Table(f"{dataset}-scores", caption, header, tuple(rows), notes=(notes,), main=True)
 
 
 def _score_row(group: ImputationRuns) -> tuple[Entry, ...]:

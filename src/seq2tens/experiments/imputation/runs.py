@@ -11,7 +11,10 @@ from seq2tens.experiments.imputation.models import MODELS, SETTINGS
 from seq2tens.experiments.imputation.published import SCORES
 from seq2tens.experiments.imputation.table import ImputationRow
 from seq2tens.experiments.report.runs import Runs, grouped
-from seq2tens.experiments.report.tables import Entry, Score
+from seq2tens.experiments.report.tables import LESS, MORE, Entry, Score
+
+# The less, the better.
+ERRORS = ("nll", "mse", "mse_probability")
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,8 @@ class ImputationRuns(Runs[ImputationRow]):
 
     def published_score(self, measure: str) -> Entry:
         """Mean ± standard deviation beside the paper's."""
-        return self.score(measure, published(self.label, self.dataset, measure))
+        better = LESS if measure in ERRORS else MORE
+        return self.score(measure, published(self.label, self.dataset, measure), better)
 
 
 class PairedDifference(NamedTuple):

@@ -15,7 +15,7 @@ from seq2tens.experiments.mortality.published import SCORES
 from seq2tens.experiments.mortality.recipes import RECIPES
 from seq2tens.experiments.mortality.table import EPOCHS, MEASURES, MortalityRow
 from seq2tens.experiments.mortality.tuning import TRIALS, composite, validation_measures
-from seq2tens.experiments.report.blocks import Block, Part, ReportOptions, Section
+from seq2tens.experiments.report.blocks import Block, Missing, Part, ReportOptions, Section
 from seq2tens.experiments.report.runs import Runs, costs, difference, grouped, in_order, provenance
 from seq2tens.experiments.report.tables import NONE, Entry, Score, Table, count, not_run, number
 
@@ -116,7 +116,9 @@ def _claim(runs: Sequence[FinalRuns], recipe: str) -> str:
     chosen = [group for group in runs if group.comparable and group.recipe == recipe]
     by_model = {group.model: group for group in chosen if group.origin == "published"}
     if not all(name in by_model for name in CLAIM):
-        return f"FCN-LS2T and FCN have not both been run with the published settings by `{recipe}` yet."
+        return Missing(
+            f"FCN-LS2T and FCN have not both been run with the published settings by `{recipe}` yet."
+        )
     pair = [by_model[name] for name in CLAIM]
     changes = [
         difference(
@@ -158,7 +160,8 @@ def _scores(runs: Sequence[FinalRuns]) -> Table:
         "it at the threshold that is best for the validation stays.",
     )
     header = ("model", "settings", "recipe", "runs", "epochs", *TITLES.values(), "accuracy, threshold chosen")
-    return Table("scores", "Test set, beside the published numbers", header, tuple(rows), notes=notes)
+    caption = "Test set, beside the published numbers"
+    return Table("scores", caption, header, tuple(rows), notes=notes, main=True)
 
 
 def _score_row(group: FinalRuns) -> tuple[Entry, ...]:

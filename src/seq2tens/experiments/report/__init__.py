@@ -9,6 +9,7 @@ from seq2tens.experiments.report.outputs import (
     page,
     read,
     sections,
+    shown,
 )
 
-__all__ = ["END", "START", "between_marks", "files", "markdown", "page", "read", "sections"]
+__all__ = ["END", "START", "between_marks", "files", "markdown", "page", "read", "sections", "shown"]

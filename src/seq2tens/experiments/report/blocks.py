@@ -19,6 +19,10 @@ class Picture:
     figure: Figure
 
 
+class Missing(str):
+    """A text about what has not been run yet, which a page folds away."""
+
+
 # A text may hold `code` between backticks.
 Block = str | Table | Picture
 

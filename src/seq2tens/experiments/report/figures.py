@@ -31,7 +31,8 @@ def critical_difference(ranking: Ranking, labels: Mapping[str, str]) -> Figure:
     ax = figure.add_axes((0, 0, 1, 1))
     ax.set_axis_off()
     low, high = _whole(min(ranking.ranks), max(ranking.ranks))
-    margin = 0.42 * (high - low)  # room for names
+    names = 0.45 + 0.08 * max(len(labels[model]) for model in ranking.models)  # inches
+    margin = max(0.42, names / max(WIDTH - 2 * names, 1)) * (high - low)  # room for names
     ax.set_xlim(low - margin, high + margin)
     ax.set_ylim(height, 0)
     _draw_scale(ax, low, high)
@@ -130,7 +131,7 @@ def against_published(points: Sequence[Point], limit: float) -> Figure:
     figure = Figure(figsize=(WIDTH, 4.9), layout="constrained")
     ax = figure.subplots()
     low = min(value for point in points for value in (point.ours, point.published)) - 0.02
-    line = np.linspace(low - limit, 1 + limit, 500)
+    line = np.linspace(low - limit, 1 + limit, 200)
     ax.fill_between(line, line - limit, line + limit, color=FAINT, alpha=0.2, lw=0)
     ax.plot(line, line, color=FAINT, lw=0.9)
     for i, model in enumerate(dict.fromkeys(point.model for point in points)):
@@ -245,7 +246,10 @@ def _draw_triangle(ax: Axes, posterior: Posterior, labels: Mapping[str, str]) ->
     corners = np.array([[0, 0], [0.5, top], [1, 0]])  # left, equivalent, right
     shades = LinearSegmentedColormap.from_list("shades", [f"{BLUE}22", BLUE])
     places = posterior.sample @ corners
-    ax.hexbin(*places.T, gridsize=(34, 20), extent=(0, 1, 0, top), mincnt=1, bins="log", cmap=shades, lw=0.1)
+    drawn = ax.hexbin(
+        *places.T, gridsize=(34, 20), extent=(0, 1, 0, top), mincnt=1, bins="log", cmap=shades, lw=0
+    )
+    drawn.set_rasterized(True)  # hundreds of shapes would be most of a page
     ax.plot(*corners[[0, 1, 2, 0]].T, color=INK, lw=1)
     for middle in (corners[[0, 1]], corners[[1, 2]], corners[[0, 2]]):
         ax.plot(*np.stack([corners.mean(axis=0), middle.mean(axis=0)]).T, color=FAINT, lw=0.9)

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from html import escape
 from importlib import resources
 from string import Template
+from typing import NamedTuple
 
-from seq2tens.experiments.report.blocks import Block, Part, Picture, Section
-from seq2tens.experiments.report.style import svg
+from seq2tens.experiments.report.blocks import Block, Missing, Part, Picture, Section
+from seq2tens.experiments.report.overview import overview
+from seq2tens.experiments.report.style import letters_once, svg
 from seq2tens.experiments.report.tables import Entry, Table
 
 # Longer texts may be broken into lines, and longer tables scroll within a box.
@@ -18,28 +20,38 @@ LONG_TEXT, MOST_ROWS = 60, 30
 
 def page(sections: Sequence[Section], *, title: str, lead: str, origin: str) -> str:
     """All sections; `lead` and `origin` are texts at the top and at the bottom."""
-    return Template(_file("page.html")).substitute(
+    text = Template(_file("page.html")).substitute(
         title=escape(title),
         style=_file("page.css"),
         script=_file("page.js"),
         lead=_text(lead),
         origin=_text(origin),
+        overview=_overview(sections),
         contents=_contents(sections),
         body="\n".join(map(_section, sections)),
     )
+    return letters_once(text)
 
 
 def _file(name: str) -> str:
     return (resources.files("seq2tens.experiments.report") / name).read_text(encoding="utf-8").strip()
 
 
+def _overview(sections: Sequence[Section]) -> str:
+    picture = overview(sections)
+    return "" if picture is None else _picture(picture, "page")
+
+
 def _contents(sections: Sequence[Section]) -> str:
-    links = [
-        f'<li><a href="#{_anchor(section, part)}">{escape(part.title)}</a></li>'
-        for section in sections
-        for part in section.parts
-    ]
-    return f"<ul>\n{chr(10).join(links)}\n</ul>"
+    """Each experiment by its name, with its parts."""
+    return "\n".join(f"<section>\n{_links(section)}\n</section>" for section in sections)
+
+
+def _links(section: Section) -> str:
+    parts = "\n".join(
+        f'<li><a href="#{_anchor(section, part)}">{escape(part.title)}</a></li>' for part in section.parts
+    )
+    return f'<h2><a href="#{section.name}">{escape(section.title)}</a></h2>\n<ul>\n{parts}\n</ul>'
 
 
 def _anchor(section: Section, part: Part) -> str:
@@ -49,7 +61,7 @@ def _anchor(section: Section, part: Part) -> str:
 def _section(section: Section) -> str:
     parts = [
         f'<h3 id="{_anchor(section, part)}">{escape(part.title)}</h3>\n'
-        + "\n".join(_block(block, section.name) for block in part.blocks)
+        + "\n".join(_block(block, section.name) for block in _missing_last(part.blocks))
         for part in section.parts
     ]
     return (
@@ -62,7 +74,17 @@ def _block(block: Block, prefix: str) -> str:
         return _table(block, prefix)
     if isinstance(block, Picture):
         return _picture(block, prefix)
+    if isinstance(block, Missing):
+        lines = "\n".join(f"<p>{_text(line)}</p>" for line in block.splitlines())
+        return f'<details class="missing">\n<summary>Not run yet</summary>\n{lines}\n</details>'
     return f"<p>{_text(block)}</p>"
+
+
+def _missing_last(blocks: Sequence[Block]) -> list[Block]:
+    """What has not been run after what has, folded away together."""
+    missing = [block for block in blocks if isinstance(block, Missing)]
+    rest = [block for block in blocks if not isinstance(block, Missing)]
+    return [*rest, *([Missing("\n".join(missing))] if missing else [])]
 
 
 def _text(text: str) -> str:
@@ -85,26 +107,52 @@ def _box(content: str, name: str, kind: str = "") -> str:
 
 
 def _table(table: Table, prefix: str) -> str:
-    texts = table.texts
-    heads = "".join(_head(name, text) for name, text in zip(table.header, texts, strict=True))
-    body = "\n".join(_row(row, texts) for row in table.rows)
-    foot = f"<tfoot>\n{_row(table.last, texts)}\n</tfoot>\n" if table.last else ""
+    columns = [_Column(text, idle) for text, idle in zip(table.texts, table.idle_columns, strict=True)]
+    heads = "".join(_head(name, column) for name, column in zip(table.header, columns, strict=True))
+    body = "\n".join(_row(row, columns, idle) for row, idle in zip(table.rows, table.idle_rows, strict=True))
+    foot = f"<tfoot>\n{_row(table.last, columns)}\n</tfoot>\n" if table.last else ""
     html = f"<table>\n<thead>\n<tr>{heads}</tr>\n</thead>\n<tbody>\n{body}\n</tbody>\n{foot}</table>"
     notes = "\n".join(f'<p class="notes">{_text(note)}</p>' for note in table.notes)
     caption = f"<figcaption>{_text(table.caption)}</figcaption>"
     box = _box(html, table.caption, " long" if len(table.rows) > MOST_ROWS else "")
-    return f'<figure class="table" id="{prefix}-{table.name}">\n{caption}\n{box}\n{notes}\n</figure>'
+    name = f"{prefix}-{table.name}"
+    return f'<figure class="table" id="{name}">\n{caption}\n{_unfold(table, name)}{box}\n{notes}\n</figure>'
 
 
-def _head(name: str, text: bool) -> str:
-    kind = ' class="text"' if text else ""
-    return f'<th scope="col" aria-sort="none"{kind}><button type="button">{escape(name)}</button></th>'
+class _Column(NamedTuple):
+    """How a column looks: its texts begin at the left, and an idle one is folded away."""
+
+    text: bool
+    idle: bool
 
 
-def _row(row: Sequence[Entry], texts: Sequence[bool]) -> str:
+def _unfold(table: Table, name: str) -> str:
+    """A box to tick for rows and columns of what has not been run; without any it is empty."""
+    idle = [(sum(table.idle_rows), "row"), (sum(table.idle_columns), "column")]
+    if all(table.idle_rows) or not any(number for number, _ in idle):
+        return ""
+    texts = " and ".join(f"{number} {what}{'s' * (number > 1)}" for number, what in idle if number)
+    label = f'<label for="{name}-idle">Show {texts} not run yet</label>'
+    return f'<input type="checkbox" class="unfold" id="{name}-idle">\n{label}\n'
+
+
+def _head(name: str, column: _Column) -> str:
+    button = f'<button type="button">{escape(name)}</button>'
+    return f'<th scope="col" aria-sort="none"{_classes(*_looks(column))}>{button}</th>'
+
+
+def _looks(column: _Column) -> list[str]:
+    return ["text"] * column.text + ["idle"] * column.idle
+
+
+def _classes(*names: str) -> str:
+    return f' class="{" ".join(names)}"' if names else ""
+
+
+def _row(row: Sequence[Entry], columns: Sequence[_Column], idle: bool = False) -> str:
     first, *others = row
-    cells = "".join(_entry(entry, text) for entry, text in zip(others, texts[1:], strict=True))
-    return f'<tr><th scope="row">{_breakable(first.text)}</th>{cells}</tr>'
+    cells = "".join(_entry(entry, column) for entry, column in zip(others, columns[1:], strict=True))
+    return f'<tr{_classes(*["idle"] * idle)}><th scope="row">{_breakable(first.text)}</th>{cells}</tr>'
 
 
 def _breakable(name: str) -> str:
@@ -112,10 +160,9 @@ def _breakable(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "<wbr>", escape(name))
 
 
-def _entry(entry: Entry, text: bool) -> str:
+def _entry(entry: Entry, column: _Column) -> str:
     absent = entry.is_absent
-    classes = ["text"] * text + ["prose"] * (len(entry.text) > LONG_TEXT) + ["absent"] * absent
-    kind = f' class="{" ".join(classes)}"' if classes else ""
+    kind = _classes(*_looks(column), *["prose"] * (len(entry.text) > LONG_TEXT), *["absent"] * absent)
     value = "" if entry.value is None else f' data-value="{entry.value:.10g}"'
     return f"<td{kind}{value}{' data-absent' * absent}>{_number(entry.text)}{_published(entry)}</td>"
 
@@ -133,10 +180,11 @@ def _published(entry: Entry) -> str:
 
 
 def _change(entry: Entry) -> str:
-    """The difference, told by sign and shape as well as by colour."""
+    """The difference: its sign by a shape, whether that is better or worse by a colour and a title."""
     if entry.change is None:
         return ""
-    kind, mark = ("same", "=") if entry.change == 0 else ("up", "▲") if entry.change > 0 else ("down", "▼")
-    far = " far" if entry.is_far else ""
-    text = "" if entry.change == 0 else f" {entry.change_text}"
-    return f'<span class="{kind}{far}">{mark}{text}</span>'
+    if entry.change == 0:
+        return '<span class="change">=</span>'
+    kind = _classes("change", *filter(None, [entry.verdict]), *["far"] * entry.is_far)
+    title = f' title="{entry.verdict} than published"' if entry.verdict else ""
+    return f"<span{kind}{title}>{'▲' if entry.change > 0 else '▼'} {entry.change_text}</span>"

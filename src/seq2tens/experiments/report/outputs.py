@@ -72,9 +72,14 @@ def sections(sources: Sequence[Source], **options: Any) -> list[Section]:
     return [source.section(**options) for source in sources]
 
 
+def shown(path: Path) -> str:
+    """A path for readers elsewhere, whom the folders of this machine do not concern."""
+    return path.name if path.is_absolute() else path.as_posix()
+
+
 def page(sections: Sequence[Section], sources: Sequence[Source], command: str) -> str:
     """All sections as one HTML page that names its sources and the command that made it."""
-    names = ", ".join(f"`{source.path}` ({len(source.rows)} runs)" for source in sources)
+    names = ", ".join(f"`{shown(source.path)}` ({len(source.rows)} runs)" for source in sources)
     last = max(row.finished for source in sources for row in source.rows)[:10]
     return html.page(
         sections,

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from seq2tens.experiments.core.registry import Experiment
 from seq2tens.experiments.core.rows import AnyRow
 from seq2tens.experiments.report.blocks import Part
-from seq2tens.experiments.report.tables import NONE, Entry, Score, Table, count, number, signed
+from seq2tens.experiments.report.tables import MORE, NONE, Entry, Score, Table, count, number, signed
 
 R = TypeVar("R", bound=AnyRow)
 COSTS = ("parameters", "peak MiB", "threads")
@@ -40,15 +40,15 @@ class Runs(Generic[R]):
         """Of all runs."""
         return max(getattr(row, column) for row in self.rows)
 
-    def score(self, column: str, paper: Score | None = None) -> Entry:
-        """Mean ± standard deviation, beside the paper's."""
+    def score(self, column: str, paper: Score | None = None, better: int = MORE) -> Entry:
+        """Mean ± standard deviation, beside the paper's; `better` as in `Entry`."""
         mean, spread = self.mean(column), self.spread(column)
         if mean is None:
             return Entry(NONE)
         text = f"{mean:.3f}" + ("" if spread is None else f" ± {spread:.3f}")
         if paper is None:
             return Entry(text, mean)
-        return Entry(text, mean, paper.mean, published_spread=paper.std)
+        return Entry(text, mean, paper.mean, published_spread=paper.std, better=better)
 
 
 def known(values: Iterable[float | None]) -> list[float]:

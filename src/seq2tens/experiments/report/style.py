@@ -5,8 +5,10 @@ Colours are few and differ in lightness; text is drawn as paths, so that it look
 
 from __future__ import annotations
 
+import base64
 import io
 import re
+import zlib
 from collections.abc import Callable
 from functools import wraps
 from html import escape
@@ -14,11 +16,18 @@ from typing import Any, ParamSpec
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
+from PIL import Image
 
 # Ink becomes the colour of the text around an SVG, so that it can be read on dark pages too.
 INK, FAINT = "#1b1f24", "#8a929b"
 BLUE, ORANGE, PALE = "#2f6db3", "#c9752d", "#b9c3cd"
 WIDTH = 7.2  # inches
+# Of a picture in a figure.
+COLOURS = 128
+# How matplotlib calls the shape of a letter.
+LETTER = "DejaVuSans-"
+# In a path, around letters and at ends.
+NEEDLESS_SPACE = re.compile(r"\s+(?=[A-Za-z]|$)|(?<=[A-Za-z])\s+|^\s+")
 STYLE: Any = {
     "font.family": ["DejaVu Sans"],
     "font.size": 9,
@@ -58,13 +67,60 @@ def svg(figure: Figure, title: str, prefix: str) -> str:
     Args:
         figure: what to write.
         title: what it shows, for those who cannot see it.
-        prefix: begins all names inside, which must differ from those of other figures on the page.
+        prefix: names the figure; names inside must differ from those of other figures on the page. Only
+            letters of the font have the same name everywhere, see `letters_once`.
     """
     text = io.StringIO()
     with mpl.rc_context(STYLE):
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
-    body = text.getvalue()[text.getvalue().index("<svg") :].replace(INK, "currentColor")
-    body = re.sub(r'(\sid="|href="#|url\(#)', lambda match: f"{match[1]}{prefix}-", body)
+    body = (
+        text.getvalue()[text.getvalue().index("<svg") :]
+        .replace(INK, "currentColor")
+        .replace("xlink:href", "href")
+    )
     body = re.sub(r"\s*<metadata>.*?</metadata>", "", body, count=1, flags=re.DOTALL)
+    body = _short_names(_few_colours(_short_numbers(body)), f"{zlib.crc32(prefix.encode()):x}")
     label = escape(title, quote=True)
     return body.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1).strip()
+
+
+def letters_once(page: str) -> str:
+    """A page of figures in which each letter is drawn once, where it first occurs."""
+    seen: set[str] = set()
+
+    def first(match: re.Match[str]) -> str:
+        new = match[1] not in seen
+        seen.add(match[1])
+        return match[0] if new else ""
+
+    return re.sub(rf'<path id="({LETTER}[^"]*)"[^>]*/>', first, page)
+
+
+def _short_numbers(body: str) -> str:
+    """Five digits of each, and no space where none is needed: a page of many figures stays small."""
+    body = re.sub(r"-?\d+\.\d{3,}(?!\w)", lambda match: f"{float(match[0]):.5g}", body)
+    body = re.sub(r' d="([^"]*)"', lambda match: f' d="{re.sub(NEEDLESS_SPACE, "", match[1])}"', body)
+    body = re.sub(r'(<use [^>]*)transform="translate\(([^ ]+) 0\)"', r'\1x="\2"', body)
+    return re.sub(r">\s+<", "><", re.sub(r"<!--.*?-->", "", body, flags=re.DOTALL))
+
+
+def _few_colours(body: str) -> str:
+    """Pictures inside with a palette where they are opaque, at less than half the size."""
+    return re.sub(r'(?<="data:image/png;base64,)[^"]*', lambda match: _palette(match[0]), body)
+
+
+def _palette(encoded: str) -> str:
+    image = Image.open(io.BytesIO(base64.b64decode(encoded)))
+    if image.mode == "RGBA" and image.getchannel("A").getextrema() != (255, 255):
+        return "".join(encoded.split())
+    file = io.BytesIO()
+    image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(file, "png", optimize=True)
+    return base64.b64encode(file.getvalue()).decode()
+
+
+def _short_names(body: str, prefix: str) -> str:
+    """Only what is referred to has a name: its own for a letter, else the prefix and a number."""
+    names = dict.fromkeys(re.findall(r'(?:href="#|url\(#)([^")]+)', body))
+    short = {name: name if name.startswith(LETTER) else f"{prefix}-{i:x}" for i, name in enumerate(names)}
+    body = re.sub(r' id="([^"]+)"', lambda m: f' id="{short[m[1]]}"' if m[1] in short else "", body)
+    return re.sub(r'(href="#|url\(#)([^")]+)', lambda m: m[1] + short[m[2]], body)

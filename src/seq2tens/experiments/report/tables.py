@@ -18,6 +18,8 @@ _LATEX = str.maketrans(
 NO_BREAK = "\N{NO-BREAK SPACE}"
 # In the place of a number that has not been measured, or that there cannot be.
 NOT_RUN, NONE = "not run", "–"
+# Which of two numbers is the better one.
+MORE, LESS = 1, -1
 
 
 class Score(NamedTuple):
@@ -33,7 +35,7 @@ class Entry:
 
     `value` is the number behind the text, by which rows are sorted; `published` is the one to compare with,
     with a `published_spread` where that is told. These and the difference are shown with `digits`; a
-    difference of more than `far` is marked.
+    difference of more than `far` is marked. `better` is MORE or LESS, or 0 where neither is better.
     """
 
     text: str
@@ -42,6 +44,7 @@ class Entry:
     digits: int = 3
     far: float = float("inf")
     published_spread: float | None = None
+    better: int = 0
 
     @property
     def change(self) -> float | None:
@@ -54,6 +57,18 @@ class Entry:
     def is_far(self) -> bool:
         """Whether the difference is one to look at."""
         return self.change is not None and abs(self.change) > self.far
+
+    @property
+    def verdict(self) -> str:
+        """Whether it is better or worse than the published number; empty where neither can be said."""
+        gain = (self.change or 0) * self.better
+        return "better" if gain > 0 else "worse" if gain < 0 else ""
+
+    @property
+    def is_similar(self) -> bool:
+        """Whether the difference is within `far`, or within the published spread where `far` is not set."""
+        tolerance = self.far if self.far < float("inf") else self.published_spread or 0.0
+        return self.change is not None and abs(self.change) <= tolerance
 
     @property
     def is_absent(self) -> bool:
@@ -102,7 +117,8 @@ def not_run(paper: Score | None) -> Entry:
 class Table:
     """A caption, columns, rows, perhaps a last line for all rows together, and notes under it.
 
-    The first entry of a row names it. `name` is for files and links.
+    The first entry of a row names it. `name` is for files and links. The entries of a `main` table are
+    counted in the picture at the top of a page; no number stands in two of them.
     """
 
     name: str
@@ -111,6 +127,7 @@ class Table:
     rows: tuple[tuple[Entry, ...], ...]
     last: tuple[Entry, ...] = ()
     notes: tuple[str, ...] = ()
+    main: bool = False
 
     @property
     def lines(self) -> tuple[tuple[Entry, ...], ...]:
@@ -124,6 +141,16 @@ class Table:
         return tuple(
             all(entry.value is None and not entry.is_absent for entry in column) for column in columns
         )
+
+    @property
+    def idle_rows(self) -> tuple[bool, ...]:
+        """Which rows are about something that has not been run."""
+        return tuple(_is_idle(row) for row in self.rows)
+
+    @property
+    def idle_columns(self) -> tuple[bool, ...]:
+        """Which columns are about something that has not been run."""
+        return tuple(_is_idle([row[i] for row in self.rows]) for i in range(len(self.header)))
 
     def markdown(self) -> str:
         """For a page of documentation; published numbers stand on a second line of their entry."""
@@ -158,6 +185,11 @@ class Table:
                 "",
             ]
         )
+
+
+def _is_idle(entries: Sequence[Entry]) -> bool:
+    """Something is not run, and nothing was measured; a count of 0 runs is no measurement."""
+    return any(entry.text == NOT_RUN for entry in entries) and not any(entry.value for entry in entries)
 
 
 def _escape_bar(text: str) -> str:

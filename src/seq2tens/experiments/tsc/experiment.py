@@ -23,6 +23,8 @@ DATASETS = (
     *("Shapes", "DigitShapes", "LIBRAS", "PenDigits", "ECG", "JapaneseVowels", "KickvsPunch", "CMUsubject16"),
     *("WalkvsRun", "Wafer", "CharacterTrajectories", "AUSLAN", "UWave", "NetFlow", "PEMS", "ArabicDigits"),
 )
+# Others have some of these names for other splits.
+ARCHIVES = ("tsc",)
 EXPERIMENT = Experiment(
     name="tsc",
     command="seq2tens reproduce tsc",
@@ -51,7 +53,7 @@ class Choice(NamedTuple):
 
 def choose_datasets(names: Sequence[str] | None, folder: str | Path | None = None) -> Choice:
     """The data sets of these names, all of them must be there; with None, those of the paper that are."""
-    available = set(available_datasets(folder))
+    available = set(available_datasets(folder, archives=ARCHIVES))
     if names is None:
         missing = [name for name in DATASETS if name not in available]
         sentence = f"left out, since not found: the data sets {', '.join(missing)}"
@@ -84,7 +86,7 @@ def measure(cell: Cell, threads: int, *, data: str | None = None, checkpoint: Pa
     """
     model = MODELS[cell.model]
     commit = provenance.commit()  # of the code that is running, not of what it may be in some hours
-    train, test = load_dataset(cell.dataset, data)
+    train, test = load_dataset(cell.dataset, data, archives=ARCHIVES)
     published = cell.recipe == PUBLISHED
     series, unseen = published_collections(train, test) if published else collections(train, test, model)
     if model.compiled:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from seq2tens.experiments.report import figures
-from seq2tens.experiments.report.blocks import Block, Part, Picture, ReportOptions, Section
+from seq2tens.experiments.report.blocks import Block, Missing, Part, Picture, ReportOptions, Section
 from seq2tens.experiments.report.runs import in_order, provenance
 from seq2tens.experiments.report.statistics import ALPHA, ROPE, Posterior, Scores, ranking, signed_rank
 from seq2tens.experiments.report.tables import NONE, Entry, Table, count, signed
@@ -62,7 +62,9 @@ def _overview(finished: _Finished) -> Part:
     datasets, models = {row.dataset for row in finished.rows}, {row.model for row in finished.rows}
     runs = f"{len(finished.rows)} runs are finished, on {len(datasets)} data sets with {len(models)} models."
     claim = tables.claim(finished.trained)
-    missing = "FCN-LS2T and FCN have no data set in common yet, so the paper's claim has not been tested."
+    missing = Missing(
+        "FCN-LS2T and FCN have no data set in common yet, so the paper's claim has not been tested."
+    )
     return Part("Overview", (runs, *_differences(finished), claim or missing, _progress(finished)))
 
 
@@ -86,7 +88,7 @@ def _differences(finished: _Finished) -> list[Block]:
     changes = [point.ours - point.published for results in finished.all for point in _points(results)]
     if not changes:
         return []
-    far = sum(abs(change) > FAR for change in changes)
+    far = len(tables.far_off(finished.all).rows)
     return [
         f"{len(changes)} of our mean accuracies have a published one beside them. Ours less the published "
         f"one is {signed(statistics.fmean(changes))} on average, {signed(statistics.median(changes))} in the "
@@ -116,12 +118,12 @@ def _accuracies(finished: _Finished, details: bool) -> Part:
 def _accuracy_table(results: Results, details: bool) -> list[Block]:
     """With columns for all models, or with those that were run and the names of the others."""
     if not results.cells:
-        return [f"Nothing has been run yet: {results.title}."]
+        return [Missing(f"Nothing has been run yet: {results.title}.")]
     if details:
         return [tables.accuracy(results, results.known_models)]
     idle = [label(model) for model in results.known_models if model not in results.models]
     table = tables.accuracy(results, results.models)
-    return [table, f"Not run yet: {', '.join(idle)}."] if idle else [table]
+    return [table, Missing(f"Not run yet: {', '.join(idle)}.")] if idle else [table]
 
 
 def _ranks(finished: _Finished, details: bool) -> Part:
@@ -129,7 +131,7 @@ def _ranks(finished: _Finished, details: bool) -> Part:
     for results in finished.compared:
         scores = results.scores().complete()
         if min(scores.values.shape) < 2:
-            blocks.append(f"Too little for ranks yet: {results.title}.")
+            blocks.append(Missing(f"Too little for ranks yet: {results.title}."))
             continue
         blocks.append(tables.rank_table(scores, results))
         if details:
@@ -162,7 +164,9 @@ def _signed_ranks(finished: _Finished, samples: int) -> Part:
     blocks: list[Block] = []
     for results in finished.compared:
         posteriors = _posteriors(results.scores(), samples)
-        too_few = f"No LS2T network has {ENOUGH} data sets in common with another model yet: {results.title}."
+        too_few = Missing(
+            f"No LS2T network has {ENOUGH} data sets in common with another model yet: {results.title}."
+        )
         blocks += _posterior_blocks(posteriors, results) if posteriors else [too_few]
     return Part("Signed-rank test", tuple(blocks))
 

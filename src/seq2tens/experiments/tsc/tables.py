@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from seq2tens.experiments.report.runs import mean_of
 from seq2tens.experiments.report.statistics import Posterior, Scores, mean_ranks
-from seq2tens.experiments.report.tables import NONE, NOT_RUN, Entry, Table, count, number, signed
+from seq2tens.experiments.report.tables import LESS, MORE, NONE, NOT_RUN, Entry, Table, count, number, signed
 from seq2tens.experiments.tsc.published import DATA_REMARKS, DATASETS
 from seq2tens.experiments.tsc.results import (
     CellRuns,
@@ -47,6 +47,7 @@ def accuracy(results: Results, models: Sequence[str]) -> Table:
         tuple(rows),
         (Entry("mean (data sets)"), *means),
         tuple(notes),
+        main=True,
     )
 
 
@@ -56,7 +57,7 @@ def accuracy_entry(runs: CellRuns | None, dataset: str, model: str) -> Entry:
     if runs is None:
         return Entry(NOT_RUN, published=paper)
     text = runs.score("accuracy").text + (f" ({len(runs.rows)})" if len(runs.rows) > 1 else "")
-    return Entry(text, runs.accuracy, paper, far=FAR)
+    return Entry(text, runs.accuracy, paper, far=FAR, better=MORE)
 
 
 def _mean_accuracy(by_dataset: dict[str, CellRuns], model: str) -> Entry:
@@ -64,7 +65,7 @@ def _mean_accuracy(by_dataset: dict[str, CellRuns], model: str) -> Entry:
     if not by_dataset:
         return Entry(NOT_RUN)
     mean = statistics.fmean(runs.accuracy for runs in by_dataset.values())
-    return Entry(f"{mean:.3f} ({len(by_dataset)})", mean, _mean_published(by_dataset, model))
+    return Entry(f"{mean:.3f} ({len(by_dataset)})", mean, _mean_published(by_dataset, model), better=MORE)
 
 
 def _mean_published(datasets: Iterable[str], model: str) -> float | None:
@@ -128,7 +129,10 @@ def _claim_row(results: Results, models: tuple[str, str]) -> tuple[Entry, ...]:
         Entry(", ".join(map(label, models))),
         Entry(results.recipe),
         count(len(shared)),
-        *(Entry(f"{mean:.4f}", mean, published) for mean, published in zip(means, paper, strict=True)),
+        *(
+            Entry(f"{mean:.4f}", mean, published, better=MORE)
+            for mean, published in zip(means, paper, strict=True)
+        ),
         _difference(means, 4),
         _difference(paper),
         Entry(NONE) if ratio is None else Entry(f"{ratio:.0%}", ratio),
@@ -151,7 +155,7 @@ def rank_table(scores: Scores, results: Results) -> Table:
         (
             Entry(label(model)),
             number(ours[model], 2),
-            Entry(f"{ours_shared[model]:.2f}", ours_shared[model], theirs[model], digits=2)
+            Entry(f"{ours_shared[model]:.2f}", ours_shared[model], theirs[model], digits=2, better=LESS)
             if model in theirs
             else Entry(NONE),
         )
@@ -176,13 +180,16 @@ def probability_table(posteriors: Sequence[Posterior], results: Results) -> Tabl
     rows = []
     for posterior in posteriors:
         theirs = published_probabilities(posterior.left, posterior.right) or (None, None, None)
-        pairs = list(zip(posterior.probabilities, theirs, strict=True))
+        outcomes = list(zip(posterior.probabilities, theirs, (LESS, 0, MORE), strict=True))
         rows.append(
             (
                 Entry(label(posterior.right)),
                 Entry(label(posterior.left)),
                 count(posterior.n_datasets),
-                *(Entry(f"{ours:.2f}", ours, paper, digits=2) for ours, paper in reversed(pairs)),
+                *(
+                    Entry(f"{ours:.2f}", ours, paper, digits=2, better=better)
+                    for ours, paper, better in reversed(outcomes)
+                ),
             )
         )
     header = ("model", "against", "data sets", "better", "equivalent", "worse")

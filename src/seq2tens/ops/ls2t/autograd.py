@@ -1,8 +1,9 @@
 """What every fused backend shares as an operation of torch: its arguments, and how it is differentiated.
 
 A backend is a pair of custom operations. The forward one takes a `Recursion` and returns the levels along
-time, the final state, and checkpoints: states from which the backward one, which returns the first
-derivatives, starts again. Second derivatives are rare, so autograd takes them through the reference.
+time, the final state, and what is saved for the backward one, which returns the first derivatives: states
+from which it starts again (checkpoints) and, while they are few, the products with all vectors. Second
+derivatives are rare, so autograd takes them through the reference.
 
 The dispatcher and its autograd for custom operations cost as much as a small layer, so where nobody watches
 the same functions run without it.
@@ -10,7 +11,7 @@ the same functions run without it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,30 +20,33 @@ from torch import Tensor
 
 from seq2tens.ops.dispatch import is_observed, may_be_differentiated
 from seq2tens.ops.ls2t import reference
-from seq2tens.ops.ls2t.recursion import MASK, TENSORS, Recursion
+from seq2tens.ops.ls2t.recursion import MASK, TENSORS, Recursion, Results, Saved
 
 _INPUTS = (
     "Tensor x, Tensor weight, Tensor? bias, Tensor? coefficients, Tensor? powers, Tensor? mask, "
     "Tensor? state, int[] component, int[] parent, int[] output, bool reverse, bool return_sequences, "
     "bool keep"
 )
-_FORWARD_SCHEMA = f"({_INPUTS}) -> (Tensor, Tensor, Tensor)"
+_FORWARD_SCHEMA = f"({_INPUTS}) -> (Tensor, Tensor, Tensor, Tensor)"
 _BACKWARD_SCHEMA = (
-    f"(Tensor dout, Tensor dfinal, Tensor checkpoints, {_INPUTS}) "
+    f"(Tensor dout, Tensor dfinal, Tensor checkpoints, Tensor products, {_INPUTS}) "
     "-> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)"
 )
+
+_BEFORE_INPUTS = 2 + len(Saved._fields)  # arguments of the backward operation
 
 
 class Backend(NamedTuple):
     """What a backend computes, and memory for it.
 
-    `forward(recursion)` gives levels along time, final state, and checkpoints for
-    `backward(dout, dfinal, checkpoints, recursion)`, which gives derivatives by `recursion.differentiable`.
+    `forward(recursion, keeps_products)` gives levels along time, final state, and what is saved for
+    `backward(dout, dfinal, saved, recursion)`, which gives derivatives by `recursion.differentiable`. Whether
+    products fit depends on sizes, which whoever traces an operation may leave open: it keeps none.
     """
 
-    forward: Callable[[Recursion], tuple[Tensor, Tensor, Tensor]]
-    backward: Callable[[Tensor, Tensor, Tensor, Recursion], tuple[Tensor, ...]]
-    empty_results: Callable[[Recursion], tuple[Tensor, Tensor, Tensor]]
+    forward: Callable[[Recursion, bool], Results]
+    backward: Callable[[Tensor, Tensor, Saved, Recursion], tuple[Tensor, ...]]
+    empty_results: Callable[[Recursion], Results]
 
 
 class Pair(NamedTuple):
@@ -58,15 +62,21 @@ def register(name: str, backend: Backend, device_types: str | None = None) -> Pa
     custom_op = partial(torch.library.custom_op, mutates_args=(), device_types=device_types)
 
     @custom_op(name, schema=_FORWARD_SCHEMA)
-    def forward(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
-        return backend.forward(Recursion.of(arguments))
+    def forward(*arguments: Any) -> tuple[Tensor, ...]:
+        output, final, saved = backend.forward(Recursion.of(arguments), False)
+        return output, final, *saved
 
     @custom_op(f"{name}_backward", schema=_BACKWARD_SCHEMA)
-    def backward(dout: Tensor, dfinal: Tensor, checkpoints: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
-        return backend.backward(dout, dfinal, checkpoints, Recursion.of(arguments))
+    def backward(dout: Tensor, dfinal: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
+        saved, inputs = Saved(*arguments[: len(Saved._fields)]), arguments[len(Saved._fields) :]
+        return backend.backward(dout, dfinal, saved, Recursion.of(inputs))
 
-    forward.register_fake(lambda *arguments: backend.empty_results(Recursion.of(arguments)))
-    backward.register_fake(lambda *arguments: Recursion.of(arguments[3:]).empty_gradients())
+    @forward.register_fake
+    def _(*arguments: Any) -> tuple[Tensor, ...]:
+        output, final, saved = backend.empty_results(Recursion.of(arguments))
+        return output, final, *saved
+
+    backward.register_fake(lambda *arguments: Recursion.of(arguments[_BEFORE_INPUTS:]).empty_gradients())
     pair = Pair(forward, backward, backend)
     _register_derivatives(pair)
     return pair
@@ -76,11 +86,11 @@ def call(pair: Pair, recursion: Recursion) -> tuple[Tensor, Tensor]:
     """Levels, along time or at the end, and final state."""
     recursion = recursion._replace(keep=may_be_differentiated(*recursion.tensors))
     if is_observed(recursion.x):
-        output, final, _ = pair.forward(*recursion.arguments)
+        output, final, *_ = pair.forward(*recursion.arguments)
     elif recursion.keep:
         output, final = _Unobserved.apply(pair, recursion[TENSORS:], *recursion.tensors)
     else:
-        output, final, _ = pair.backend.forward(recursion)
+        output, final, _ = pair.backend.forward(recursion, False)
     if recursion.return_sequences:
         return output, final
     levels = recursion.chains.output
@@ -92,13 +102,13 @@ def _register_derivatives(pair: Pair) -> None:
     """Tell autograd how the pair of operations belongs together."""
 
     def setup(ctx: Any, inputs: tuple, output: tuple) -> None:
-        ctx.save_for_backward(*inputs[:TENSORS], output[2])
+        ctx.save_for_backward(*inputs[:TENSORS], *output[2:])
         ctx.rest = inputs[TENSORS:]
-        ctx.mark_non_differentiable(output[2])
+        ctx.mark_non_differentiable(*output[2:])
 
-    def differentiate(ctx: Any, dout: Tensor, dfinal: Tensor, dkept: Tensor) -> tuple:
-        *tensors, checkpoints = ctx.saved_tensors
-        gradients = pair.backward(dout, dfinal, checkpoints, *tensors, *ctx.rest)
+    def differentiate(ctx: Any, dout: Tensor, dfinal: Tensor, *dsaved: Tensor) -> tuple:
+        tensors, saved = ctx.saved_tensors[:TENSORS], ctx.saved_tensors[TENSORS:]
+        gradients = pair.backward(dout, dfinal, *saved, *tensors, *ctx.rest)
         return *_as_inputs(gradients, tensors), *[None] * len(ctx.rest)
 
     pair.forward.register_autograd(differentiate, setup_context=setup)
@@ -110,24 +120,24 @@ class _Unobserved(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, pair: Pair, rest: tuple, *tensors: Tensor | None) -> tuple[Tensor, Tensor]:
-        output, final, checkpoints = pair.backend.forward(Recursion(*tensors, *rest))  # type: ignore[arg-type]
-        ctx.save_for_backward(*tensors, checkpoints)
+        output, final, saved = pair.backend.forward(Recursion(*tensors, *rest), True)  # type: ignore[arg-type]
+        ctx.save_for_backward(*tensors, *saved)
         ctx.pair, ctx.rest = pair, rest
         return output, final
 
     @staticmethod
     def backward(ctx: Any, dout: Tensor, dfinal: Tensor) -> tuple:
-        *tensors, checkpoints = ctx.saved_tensors
+        tensors, saved = ctx.saved_tensors[:TENSORS], Saved(*ctx.saved_tensors[TENSORS:])
         recursion = Recursion(*tensors, *ctx.rest)
         # with a graph of its own the backward pass is to be differentiated again
         if torch.is_grad_enabled() or is_observed(dout):
-            gradients = ctx.pair.backward(dout, dfinal, checkpoints, *recursion.arguments)
+            gradients = ctx.pair.backward(dout, dfinal, *saved, *recursion.arguments)
         else:
-            gradients = ctx.pair.backend.backward(dout, dfinal, checkpoints, recursion)
+            gradients = ctx.pair.backend.backward(dout, dfinal, saved, recursion)
         return None, None, *_as_inputs(gradients, tensors)
 
 
-def _as_inputs(gradients: tuple[Tensor, ...], tensors: list[Tensor | None]) -> tuple[Tensor | None, ...]:
+def _as_inputs(gradients: tuple[Tensor, ...], tensors: Sequence[Tensor | None]) -> tuple[Tensor | None, ...]:
     """Derivatives by all tensors, each in its dtype."""
     by_tensor: list[Tensor | None] = list(gradients)
     by_tensor.insert(MASK, None)
@@ -136,8 +146,8 @@ def _as_inputs(gradients: tuple[Tensor, ...], tensors: list[Tensor | None]) -> t
 
 
 def _setup_twice(ctx: Any, inputs: tuple, output: tuple) -> None:
-    dout, dfinal, _, *rest = inputs
-    ctx.save_for_backward(dout, dfinal, *rest[:TENSORS])
+    rest = inputs[_BEFORE_INPUTS:]
+    ctx.save_for_backward(*inputs[:2], *rest[:TENSORS])
     ctx.rest = rest[TENSORS:]
 
 
@@ -152,7 +162,7 @@ def _differentiate_twice(ctx: Any, *incoming: Tensor) -> tuple:
         leaves = [t for t in saved if t is not None and t.requires_grad]
         second = iter(torch.autograd.grad(outputs, leaves, cotangents, allow_unused=True))
     dout, dfinal, *rest = (next(second) if t is not None and t.requires_grad else None for t in saved)
-    return dout, dfinal, None, *rest, *[None] * len(ctx.rest)
+    return dout, dfinal, *[None] * len(Saved._fields), *rest, *[None] * len(ctx.rest)
 
 
 def _reference_gradients(recursion: Recursion, dout: Tensor, dfinal: Tensor) -> list[Tensor | None]:

@@ -14,7 +14,7 @@ from seq2tens.ops import native
 from seq2tens.ops.chains import Chains
 from seq2tens.ops.dispatch import cpu_unsupported
 from seq2tens.ops.ls2t.autograd import Backend, call, register
-from seq2tens.ops.ls2t.recursion import Recursion
+from seq2tens.ops.ls2t.recursion import Recursion, Results, Saved
 
 
 class Words(native.Struct):
@@ -34,7 +34,7 @@ class Forward(native.Struct):
     _fields_ = (
         *native.fields("is_double threads batch length features width reverse lift_order block"),
         ("words", ctypes.POINTER(Words)),
-        *native.arrays("x weight bias coefficients powers mask state out final checkpoints"),
+        *native.arrays("x weight bias coefficients powers mask state out final checkpoints products"),
     )
 
 
@@ -116,28 +116,38 @@ def _describe(recursion: Recursion) -> Forward:
     return struct
 
 
-def _empty_results(recursion: Recursion) -> tuple[Tensor, Tensor, Tensor]:
+def _empty_results(recursion: Recursion, keeps_products: bool = False) -> Results:
     blocks = -(-recursion.x.shape[1] // steps_per_block(recursion.weight.shape))
-    return recursion.empty_results(blocks, torch.float64)
+    return recursion.empty_results(blocks, torch.float64, keeps_products)
 
 
-def _forward(recursion: Recursion) -> tuple[Tensor, Tensor, Tensor]:
-    """Levels along time, final state, and the state before every block of steps."""
-    out, final, checkpoints = results = _empty_results(recursion)
+def _forward(recursion: Recursion, keeps_products: bool) -> Results:
+    """Levels along time, final state, and what is saved: the state before every block of steps, products."""
+    # which kernels keep for some sizes only, see `csrc/seq2tens.h`
+    results = _empty_results(recursion, keeps_products and _fits_kernels(recursion))
     struct = _describe(recursion)
-    struct.final = final.data_ptr()
+    struct.final = results.final.data_ptr()
     if recursion.return_sequences:
-        struct.out = out.data_ptr()
+        struct.out = results.output.data_ptr()
     if recursion.keep:
-        struct.checkpoints = checkpoints.data_ptr()
+        _point_to(struct, results.saved)
     native.run("ls2t_forward", struct)
     return results
 
 
-def _backward(dout: Tensor, dfinal: Tensor, checkpoints: Tensor, recursion: Recursion) -> tuple[Tensor, ...]:
+def _fits_kernels(recursion: Recursion) -> bool:
+    return len(recursion.x) >= 4 and recursion.weight.shape[2] % 16 == 0
+
+
+def _point_to(struct: Forward, saved: Saved) -> None:
+    struct.checkpoints = saved.checkpoints.data_ptr()
+    struct.products = saved.products.data_ptr() if len(saved.products) else None
+
+
+def _backward(dout: Tensor, dfinal: Tensor, saved: Saved, recursion: Recursion) -> tuple[Tensor, ...]:
     """Derivatives by x, weight, bias, coefficients, powers and state, of size 0 where these are missing."""
     struct = _describe(recursion)
-    struct.checkpoints = checkpoints.data_ptr()
+    _point_to(struct, saved)
     dout, dfinal = dout.contiguous(), dfinal.contiguous()
     gradients = recursion.empty_gradients()
     sums = [None if t is None else g for t, g in zip(recursion.differentiable, gradients, strict=True)]

@@ -13,6 +13,24 @@ TENSORS = 7  # the first fields, differentiable all but one:
 MASK = 5
 _WIDE = (3, 4)  # derivatives by coefficients and powers are float64
 
+# Numbers that may be kept of products; beyond, to multiply again is cheaper than to read them from memory.
+MOST_PRODUCTS = 2**24
+
+
+class Saved(NamedTuple):
+    """What a forward pass leaves for the backward pass, of size 0 where it leaves nothing."""
+
+    checkpoints: Tensor
+    products: Tensor
+
+
+class Results(NamedTuple):
+    """Of a forward pass: levels along time and final state."""
+
+    output: Tensor
+    final: Tensor
+    saved: Saved
+
 
 class Recursion(NamedTuple):
     """What is computed, and of which sequences."""
@@ -51,14 +69,18 @@ class Recursion(NamedTuple):
         """The tensors that derivatives are taken by, in the order of the backward operation's results."""
         return self.x, self.weight, self.bias, self.coefficients, self.powers, self.state
 
-    def empty_results(self, blocks: int, kept_dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
-        """Memory for the levels, the final state, and a checkpoint for each of the blocks of steps."""
-        (batch, length, _), width = self.x.shape, self.weight.shape[2]
-        states = len(self.chains.component)
-        return (
-            self.x.new_empty(batch, length if self.return_sequences else 0, len(self.chains.output), width),
+    def empty_results(self, blocks: int, kept_dtype: torch.dtype, keeps_products: bool = False) -> Results:
+        """Memory for the levels, the final state, a checkpoint for each block of steps, and products."""
+        (batch, length, _), (components, _, width) = self.x.shape, self.weight.shape
+        states, steps = len(self.chains.component), length if self.return_sequences else 0
+        size = batch * length * components * width
+        return Results(
+            self.x.new_empty(batch, steps, len(self.chains.output), width),
             self.x.new_empty(batch, states, width),
-            self.x.new_empty(batch, blocks if self.keep else 0, states, width, dtype=kept_dtype),
+            Saved(
+                self.x.new_empty(batch, blocks if self.keep else 0, states, width, dtype=kept_dtype),
+                self.x.new_empty(size if self.keep and keeps_products and size <= MOST_PRODUCTS else 0),
+            ),
         )
 
     def empty_gradients(self) -> tuple[Tensor, ...]:

@@ -21,7 +21,7 @@ from seq2tens._checks import in_func_transform
 from seq2tens.ops.chains import Chains
 from seq2tens.ops.dispatch import full_precision
 from seq2tens.ops.ls2t.autograd import Backend, call, register
-from seq2tens.ops.ls2t.recursion import Recursion
+from seq2tens.ops.ls2t.recursion import Recursion, Results, Saved
 
 CHUNK = 128  # steps per matrix product; the backward pass holds the states of one chunk
 MANY_LANES = 2**15  # fewer are cut into small programs, so that every processor gets some
@@ -58,24 +58,24 @@ def ls2t(recursion: Recursion) -> tuple[Tensor, Tensor]:
     return call(_pair, recursion)
 
 
-def _forward(inputs: Recursion) -> tuple[Tensor, Tensor, Tensor]:
+def _forward(inputs: Recursion, keeps_products: bool) -> Results:
     """Output along time, final state, and the state before every chunk."""
-    results = out, state, checkpoints = _empty_results(inputs)
+    results = out, state, saved = _empty_results(inputs)
     state.zero_() if inputs.state is None else state.copy_(inputs.state)
     work, levels = _Work(inputs), out if inputs.return_sequences else None
     with full_precision(inputs.x):
         for index, steps in enumerate(_chunks(inputs)):
             if inputs.keep:
-                checkpoints[:, index] = state
+                saved.checkpoints[:, index] = state
             work.scan(work.chunk(steps), state, levels, path=None)
     return results
 
 
-def _empty_results(inputs: Recursion) -> tuple[Tensor, Tensor, Tensor]:
+def _empty_results(inputs: Recursion) -> Results:
     return inputs.empty_results(-(-inputs.x.shape[1] // CHUNK), inputs.x.dtype)
 
 
-def _backward(dout: Tensor, dfinal: Tensor, checkpoints: Tensor, inputs: Recursion) -> tuple[Tensor, ...]:
+def _backward(dout: Tensor, dfinal: Tensor, saved: Saved, inputs: Recursion) -> tuple[Tensor, ...]:
     """Derivatives by x, weight, bias, coefficients (0 unless asked for), powers and state."""
     results = dx, dweight, *_ = inputs.empty_gradients()
     adjoint = dfinal.clone(memory_format=torch.contiguous_format)
@@ -87,7 +87,8 @@ def _backward(dout: Tensor, dfinal: Tensor, checkpoints: Tensor, inputs: Recursi
         for index, steps in reversed(list(enumerate(_chunks(inputs)))):
             chunk = work.chunk(steps)
             path = inputs.x.new_empty(*chunk.rows.shape[:2], *adjoint.shape[1:])
-            work.scan(chunk, checkpoints[:, index].clone(memory_format=torch.contiguous_format), None, path)
+            state = saved.checkpoints[:, index].clone(memory_format=torch.contiguous_format)
+            work.scan(chunk, state, None, path)
             da = work.retrace(chunk, adjoint, flow, path, sums)
             dx[:, steps] = torch.matmul(da, work.weight.T)
             dw += torch.matmul(chunk.rows.flatten(0, 1).T, da.flatten(0, 1))

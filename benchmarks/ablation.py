@@ -1,0 +1,163 @@
+"""What each part of the random features is worth, on training data alone: each series is left out in turn.
+
+    python -m benchmarks.ablation [--datasets NAME…] [--seeds N]
+
+Features are computed once per data set and seed; a variant is some of their columns, with a penalty and a
+temperature of its own, chosen as the classifier chooses them. The table that is printed has means over data
+sets, and on how many of them a variant is better and worse than the default. Ctrl-C prints it for the data
+sets so far. Test data are never looked at.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from benchmarks.accuracy_rows import GROUPS
+from benchmarks.pages import markdown
+from seq2tens.data import Labelled, load_dataset
+from seq2tens.estimators import RandomLS2TClassifier, RandomLS2TFeatures
+from seq2tens.estimators.random import ridge
+from seq2tens.estimators.random.blocks import DESIGNS, KERNELS, NEWEST, Design
+from seq2tens.estimators.random.ls2t import best_inverse_temperature
+
+LARGE = {"ArabicDigits", "AUSLAN"}
+DATASETS = tuple(name for group in GROUPS.values() for name in group if name not in LARGE)
+DEFAULT = "default"
+BLOCKS, ORDER = RandomLS2TClassifier.n_blocks, RandomLS2TClassifier.order
+CONTESTS = {"wins", "losses"}
+DIGITS = 6  # differences that are smaller are rounding
+
+Columns = Bool[np.ndarray, " features"]
+
+
+class Score(NamedTuple):
+    """Of predictions for training series that were left out."""
+
+    accuracy: float
+    log_loss: float
+
+
+class Layout(NamedTuple):
+    """Where each column of a table of features comes from."""
+
+    block: np.ndarray
+    pool: np.ndarray
+    level: np.ndarray
+
+    @classmethod
+    def of(cls, design: Design, n_blocks: int) -> Layout:
+        """Columns come block by block, then pool by pool, then level by level."""
+        parts = [(pool, 1) for pool in design.convolutions]
+        parts += [(pool, level) for pool in design.levels for level in range(2, ORDER + 1)]
+        pools, levels = (np.repeat(column, KERNELS) for column in zip(*parts, strict=True))
+        return cls(
+            np.arange(n_blocks).repeat(len(pools)), np.tile(pools, n_blocks), np.tile(levels, n_blocks)
+        )
+
+
+def variants(design: Design) -> dict[str, Columns]:
+    """Columns of a table of twice as many blocks as the default has."""
+    layout = Layout.of(design, 2 * BLOCKS)
+    usual, convolution = layout.block < BLOCKS, layout.level == 1
+    chosen = {
+        DEFAULT: usual,
+        f"{BLOCKS // 2} blocks": layout.block < BLOCKS // 2,
+        f"{2 * BLOCKS} blocks": np.ones_like(usual),
+        **{f"levels up to {m}": usual & (layout.level <= m) for m in range(ORDER - 1, 0, -1)},
+        "levels above 1 only": usual & ~convolution,
+    }
+    for pool in design.convolutions:
+        chosen[f"without {pool} of convolutions"] = usual & ~(convolution & (layout.pool == pool))
+    for pool in design.levels if len(design.levels) > 1 else ():  # of a single one no level would be left
+        chosen[f"without {pool} of levels"] = usual & (convolution | (layout.pool != pool))
+    chosen["without contests"] = usual & ~np.isin(layout.pool, list(CONTESTS))
+    return chosen
+
+
+def evaluate(train: Labelled, seed: int) -> dict[str, Score]:
+    """All variants, and the pools of earlier designs."""
+    rows, labels = sample(train, seed)
+    features = RandomLS2TFeatures(n_blocks=2 * BLOCKS, order=ORDER, n_jobs=-1, random_state=seed)
+    features.fit(train.sequences)
+    table = standardised(features, rows)
+    scores = {
+        name: score(table[:, torch.from_numpy(chosen)], labels)
+        for name, chosen in variants(DESIGNS[NEWEST]).items()
+    }
+    for number in sorted(DESIGNS.keys() - {NEWEST}):
+        # drawn and calibrated alike, pooled in another way
+        features.n_blocks, features.design_ = BLOCKS, number
+        features.blocks_ = features._draw()
+        scores[f"design {number}"] = score(standardised(features, rows), labels)
+    return scores
+
+
+def sample(train: Labelled, seed: int) -> tuple[Labelled, Tensor]:
+    """The series that leave-one-out looks at, and their classes as numbers."""
+    rows = np.sort(np.random.default_rng(seed).permutation(len(train))[: ridge.SAMPLE])
+    labels = np.unique(np.asarray(train.labels), return_inverse=True)[1]
+    return train[rows], torch.from_numpy(labels[rows])
+
+
+def standardised(features: RandomLS2TFeatures, rows: Labelled) -> Float[Tensor, "rows features"]:
+    table = torch.from_numpy(features.transform(rows.sequences))
+    return ridge.standardise(table, *ridge.statistics(table, torch.ones(len(table))))
+
+
+def score(table: Float[Tensor, "rows features"], labels: Tensor) -> Score:
+    """Of a ridge with these features."""
+    weights = torch.ones(len(table))
+    targets = 2.0 * torch.nn.functional.one_hot(labels) - 1
+    _, _, held_out = ridge.leave_one_out(table, targets, weights, ridge.PENALTIES)
+    scores = held_out.double() * best_inverse_temperature(held_out, labels, weights)
+    accuracy = (scores.argmax(dim=1) == labels).double().mean()
+    return Score(float(accuracy), float(torch.nn.functional.cross_entropy(scores, labels)))
+
+
+def run(datasets: Sequence[str], seeds: int) -> Iterator[dict[str, Score]]:
+    """Scores of each data set, means over seeds."""
+    for dataset in datasets:
+        train = load_dataset(dataset).train
+        by_seed = [evaluate(train, seed) for seed in range(seeds)]
+        found = {name: Score(*np.mean([s[name] for s in by_seed], axis=0).tolist()) for name in by_seed[0]}
+        print(dataset, *(f"{value:.4f}" for value in found[DEFAULT]), file=sys.stderr, flush=True)
+        yield found
+
+
+def table(scores: Sequence[dict[str, Score]]) -> str:
+    """A row for each variant; more accuracy is better, and less log-loss."""
+    lines = []
+    for name in scores[0]:
+        means = [f"{mean:.4f}" for mean in np.mean([found[name] for found in scores], axis=0)]
+        gains = np.array([np.subtract(found[name], found[DEFAULT]) for found in scores]).round(DIGITS)
+        counts = [f"{(g > 0).sum()} / {(g < 0).sum()}" for g in (gains[:, 0], -gains[:, 1])]
+        lines.append([name, *means, *(counts if name != DEFAULT else ["", ""])])
+    header = ["variant", "accuracy", "log-loss", "accuracy: wins / losses", "log-loss: wins / losses"]
+    return markdown(header, lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.ablation", description=__doc__)
+    names = [name for group in GROUPS.values() for name in group]
+    parser.add_argument("--datasets", nargs="+", default=list(DATASETS), choices=names)
+    parser.add_argument("--seeds", type=int, default=1)
+    options = parser.parse_args(arguments)
+    finished: list[dict[str, Score]] = []
+    with contextlib.suppress(KeyboardInterrupt):
+        for found in run(options.datasets, options.seeds):
+            finished.append(found)
+    if finished:
+        print(f"{len(finished)} data sets, {options.seeds} seed(s)\n\n{table(finished)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""Data sets and models of the accuracy benchmark, its rows, and figures published by others."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import NamedTuple
+
+from seq2tens.experiments.tsc.published import ACCURACY
+
+RESULTS = Path("benchmarks/accuracy.csv")
+OURS = "random-ls2t"
+COMPARED = (OURS, "multirocket-hydra", "quant", "hydra", "minirocket")
+# Beside the paper's figures, on its data sets.
+OF_THE_PAPER = ("fcn-ls2t", "fcn128-ls2t", "ls2t", "fcn", "resnet", OURS, "multirocket-hydra", "dtw")
+SHOWN = {
+    "1-NN DTW": "DTW",
+    "FCN128": "FCN128",
+    "ResNet": "ResNet",
+    "LS2T64³": "LS2T64-3",
+    "FCN64-LS2T64³": "FCN64-LS2T64-3",
+    "FCN128-LS2T64³": "FCN128-LS2T64-3",
+}
+NOT_AT_HAND = {"NetFlow", "PEMS", "WalkvsRun"}
+PAPER = {
+    name: {label: scores[model].mean for label, model in SHOWN.items()}
+    for name, scores in ACCURACY.items()
+    if name not in NOT_AT_HAND
+}
+
+
+class Published(NamedTuple):
+    """Accuracies of a data set by its default split, as published for the archive.
+
+    Where lengths differ or values are missing, they belong to a version that was made equal (`_eq`) or has
+    no such series (`_nmv`): close to ours, not the same.
+    """
+
+    dataset: str
+    published_as: str
+    accuracy: dict[str, float]
+
+
+def ucr_published() -> list[Published]:
+    """HC2 and MR-Hydra on the univariate data sets."""
+    with Path(__file__).with_name("ucr_published.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    return [
+        Published(row["dataset"], row["published_as"], {m: float(row[m]) for m in ("HC2", "MR-Hydra")})
+        for row in rows
+    ]
+
+
+UCR = {row.dataset: row.accuracy for row in ucr_published()}
+GROUPS = {
+    "univariate": tuple(UCR),
+    "multivariate": (*PAPER, "Blink", "EyesOpenShut", "HandMovementDirection"),
+}
+
+
+class Row(NamedTuple):
+    """One finished fit."""
+
+    dataset: str
+    model: str
+    seed: int
+    accuracy: float
+    fit_seconds: float
+    predict_seconds: float
+
+
+def append(row: Row, results: Path) -> None:
+    new = not results.exists()
+    with results.open("a", newline="") as file:
+        table = csv.writer(file)
+        if new:
+            table.writerow(Row._fields)
+        table.writerow([*row[:3], *(f"{number:.4f}" for number in row[3:])])
+    print(*row[:3], *(f"{number:.3f}" for number in row[3:]), flush=True)
+
+
+def read(results: Path) -> list[Row]:
+    """All finished fits."""
+    if not results.exists():
+        return []
+    with results.open(newline="") as file:
+        return [
+            Row(r["dataset"], r["model"], int(r["seed"]), *(float(r[name]) for name in Row._fields[3:]))
+            for r in csv.DictReader(file)
+        ]
+
+
+def cell(rows: list[Row], dataset: str, model: str) -> list[Row]:
+    """All seeds."""
+    return [row for row in rows if (row.dataset, row.model) == (dataset, model)]

@@ -1,0 +1,158 @@
+"""The pictures and sentences of README and performance page that results give: `python -m benchmarks.charts`.
+
+Draws docs/figures/accuracy.svg and docs/figures/speed.svg, and writes what stands between the marks of the
+README.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from math import exp, log
+from pathlib import Path
+from typing import NamedTuple
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from benchmarks.accuracy_rows import PAPER, Row, read
+from benchmarks.pages import fill
+
+ROOT = Path(__file__).parents[1]
+ACCURACY, SPEED = ROOT / "benchmarks" / "accuracy.csv", ROOT / "benchmarks" / "results.json"
+README, PERFORMANCE, FIGURES = ROOT / "README.md", ROOT / "docs" / "performance.md", ROOT / "docs" / "figures"
+START, END = "<!-- measured -->", "<!-- end of measured -->"
+NAMES = {
+    "random-ls2t": "RandomLS2T",
+    "fcn-ls2t": "FCN-LS2T",
+    "ls2t": "LS2T",
+    "fcn": "FCN",
+    "resnet": "ResNet",
+    "multirocket-hydra": "MultiROCKET-Hydra (aeon)",
+    "dtw": "1-NN DTW (aeon)",
+}
+# Of the paper; networks have not been run on the reconstruction of CMUsubject16.
+DATASETS = sorted(set(PAPER) - {"CMUsubject16"})
+RIVALS = ("random-ls2t", "multirocket-hydra")
+OURS = {"random-ls2t", "fcn-ls2t", "ls2t"}
+# Where a label would cover another: its offset in points, and which side of it is fixed.
+LABELS = {"fcn-ls2t": ((-8, -3), "right"), "fcn": ((0, -17), "center"), "ls2t": ((0, -17), "center")}
+# What is drawn of the measured speeds: suite, contender, and what its time is divided by.
+BARS = (
+    ("forward_pass", "matmul", "forward pass: torch's matrix products alone"),
+    ("forward_pass", "reference", "forward pass: the recursion in eager PyTorch"),
+    ("training", "reference", "training step: the recursion in eager PyTorch"),
+    ("signatures", "pysiglib", "signature: pySigLib"),
+)
+
+
+class Point(NamedTuple):
+    """A model over all data sets: mean accuracy, seconds of all fits and predictions, number of data sets."""
+
+    accuracy: float
+    seconds: float
+    datasets: int
+
+
+def points(rows: list[Row]) -> dict[str, Point]:
+    """Every model that has run on all data sets; several seeds count as their mean."""
+    datasets = {row.dataset for row in rows}
+    found = {}
+    for model in NAMES:
+        cells = [[row for row in rows if (row.model, row.dataset) == (model, name)] for name in datasets]
+        if all(cells):
+            accuracy = statistics.fmean(statistics.fmean(row.accuracy for row in cell) for cell in cells)
+            seconds = sum(
+                statistics.fmean(row.fit_seconds + row.predict_seconds for row in cell) for cell in cells
+            )
+            found[model] = Point(accuracy, seconds, len(datasets))
+    return found
+
+
+def accuracy_chart(found: dict[str, Point]) -> Figure:
+    """Mean accuracy against seconds, one dot for each model."""
+    figure = Figure(figsize=(8, 4.2), layout="constrained")
+    ax = figure.subplots()
+    for model, point in found.items():
+        colour = "#3b6fb6" if model in OURS else "#8a8a8a"
+        ax.plot(point.seconds, point.accuracy, "o", color=colour, markersize=9)
+        label = f"{NAMES[model]} {point.accuracy:.3f}, {point.seconds:.0f} s"
+        offset, side = LABELS.get(model, ((0, 9), "center"))
+        ax.annotate(
+            label,
+            (point.seconds, point.accuracy),
+            xytext=offset,
+            textcoords="offset points",
+            ha=side,
+            fontsize=9,
+            color=colour,
+        )
+    number = next(iter(found.values())).datasets
+    ax.set_xscale("log")
+    ax.margins(x=0.22, y=0.14)
+    ax.set_xlabel(f"seconds to fit and predict {number} data sets, two CPU cores")
+    ax.set_ylabel("mean test accuracy")
+    ax.grid(alpha=0.25)
+    return figure
+
+
+def ratios(results: list[dict]) -> dict[str, float]:
+    """Geometric means over the cases of a suite, by what is compared."""
+    found = {}
+    for suite, contender, label in BARS:
+        rows = [row for row in results if row["suite"] == suite and contender in row["contenders"]]
+        found[label] = exp(statistics.fmean(log(row["contenders"][contender]["ratio"]) for row in rows))
+    return found
+
+
+def speed_chart(found: dict[str, float]) -> Figure:
+    """How many times as long the others take."""
+    figure = Figure(figsize=(8, 2.6), layout="constrained")
+    ax = figure.subplots()
+    labels = list(found)[::-1]
+    bars = ax.barh(labels, [found[label] for label in labels], color="#3b6fb6")
+    ax.bar_label(bars, fmt="%.1f×", padding=3)
+    ax.axvline(1, color="black", linewidth=1)
+    ax.margins(x=0.12)
+    ax.set_xlabel("time as a multiple of ours (1 = as fast as seq2tens)")
+    return figure
+
+
+def sentences(found: dict[str, Point]) -> str:
+    """What the paper claims, and what these runs confirm."""
+    claimed = {
+        name: statistics.fmean(PAPER[dataset][name] for dataset in DATASETS)
+        for name in ("FCN64-LS2T64³", "FCN128", "LS2T64³")
+    }
+    ours = {name: f"{found[name].accuracy:.3f}" for name in found}
+    number = next(iter(found.values())).datasets
+    random, rocket = (f"{ours[name]} in {found[name].seconds:.0f} s" for name in RIVALS)
+    return (
+        "![Mean test accuracy against seconds for all classifiers; the blue ones are ours]"
+        "(docs/figures/accuracy.svg)\n\n"
+        f"- **The paper**, mean test accuracy over these {number} data sets: "
+        f"FCN-LS2T {claimed['FCN64-LS2T64³']:.3f}, FCN {claimed['FCN128']:.3f}, "
+        f"LS2T {claimed['LS2T64³']:.3f}.\n"
+        f"- **Our runs**, default settings, trained much shorter: "
+        f"FCN-LS2T {ours['fcn-ls2t']}, FCN {ours['fcn']}, LS2T {ours['ls2t']}; "
+        f"RandomLS2T, which trains no network, {random} (MultiROCKET-Hydra {rocket}).\n"
+    )
+
+
+def save(figure: Figure, path: Path) -> None:
+    """An SVG whose text is text, the same at every run."""
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "seq2tens"}):
+        figure.savefig(path, metadata={"Date": None})
+
+
+def write(readme: Path = README, figures: Path = FIGURES) -> None:
+    """Draw both pictures and fill in the README."""
+    found = points([row for row in read(ACCURACY) if row.dataset in DATASETS])
+    figures.mkdir(parents=True, exist_ok=True)
+    save(accuracy_chart(found), figures / "accuracy.svg")
+    save(speed_chart(ratios(json.loads(SPEED.read_text())["results"])), figures / "speed.svg")
+    fill(readme, START, END, sentences(found))
+
+
+if __name__ == "__main__":
+    write()

@@ -1,0 +1,1 @@
+"""What `make docs` runs beside mkdocs: the gallery, formulas, and the arguments of the API pages."""

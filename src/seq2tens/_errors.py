@@ -1,0 +1,39 @@
+"""Mistakes of the caller, and checks of plain values; nothing heavy is imported, for the shell's sake."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable
+
+
+class ArgumentError(ValueError):
+    """An argument that breaks a rule: the caller's mistake, told apart from a `ValueError` by accident."""
+
+
+def require(condition: bool, message: str) -> None:
+    """Raise `ArgumentError(message)` unless the condition holds."""
+    if not condition:
+        raise ArgumentError(message)
+
+
+def positive_int(name: str, value: int) -> None:
+    """Require an integer of at least 1."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"`{name}` must be an integer, got {type(value).__name__}")
+    if value < 1:
+        raise ArgumentError(f"`{name}` must be at least 1, got {value}")
+
+
+def choice(name: str, value: object, allowed: tuple[object, ...]) -> None:
+    """Require one of a few values."""
+    if value not in allowed:
+        known = [text for text in allowed if isinstance(text, str)]
+        near = did_you_mean(value, known)
+        raise ArgumentError(f"`{name}` must be one of {', '.join(map(repr, allowed))}, got {value!r}{near}")
+
+
+def did_you_mean(value: object, known: Iterable[str], key: Callable[[str], str] = str) -> str:
+    """The end of a sentence that names what was likely meant, empty where nothing is near by its `key`."""
+    nearest = {key(name).casefold(): name for name in known}
+    found = difflib.get_close_matches(key(str(value)).casefold(), list(nearest), n=1)
+    return f"; did you mean {nearest[found[0]]!r}?" if found else ""

@@ -1,0 +1,1 @@
+"""What verbs share: models as plain data, what labels are, results as tables."""

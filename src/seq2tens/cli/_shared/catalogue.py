@@ -1,0 +1,144 @@
+"""What models there are and what can be set of each, as plain data: the shell answers without importing them.
+
+A test compares this page with the estimators.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from seq2tens._errors import did_you_mean
+from seq2tens.cli._shell import UserError
+
+Task = Literal["classification", "regression", "imputation"]
+Settings = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Model:
+    """One model: the class in `seq2tens.estimators`, options of the verb that it takes, and its settings with
+    their defaults, for `--set`; an empty tuple stands for a long one."""
+
+    estimator: str
+    options: tuple[str, ...]
+    settings: Settings
+
+
+_TRAINING = ("epochs", "batch_size", "learning_rate")
+_NETWORK = (
+    "recipe",
+    *_TRAINING,
+    "class_weight",
+    "scaling",
+    "validation_fraction",
+    "checkpoint",
+    "progress",
+    "random_state",
+    "device",
+)
+_ANY_NETWORK: Settings = {"since_observed": False, "devices": 1, "num_nodes": 1}
+_LS2T: Settings = {"width": 64, "depth": 3, "order": 2, "weights": "recursive"}
+_RANDOM: Settings = {"n_blocks": 40, "order": 3, "penalties": (), "n_jobs": 1}
+_VAE = (*_TRAINING, "progress", "random_state", "device")
+_ANY_VAE: Settings = {
+    "latent": 16,
+    "encoder_sizes": (64, 64),
+    "decoder_sizes": (64, 64),
+    "window": 9,
+    "beta": 0.3,
+    "likelihood": "gaussian",
+    "image_shape": None,
+    "scaling": "channel",
+    "hide": 0.5,
+    "n_draws": 200,
+    "checkpoint": None,
+}
+_GP: Settings = {"order": 2, "kernel": "cauchy", "length_scale": 2.0, "scale": 1.0}
+_PYPOTS = (*_TRAINING, "random_state", "device")
+
+MODELS: dict[Task, dict[str, Model]] = {
+    "classification": {
+        "fcn-ls2t": Model(
+            "FCNLS2TClassifier",
+            _NETWORK,
+            {
+                **_ANY_NETWORK,
+                "fcn_width": 64,
+                **_LS2T,
+                "time_embedding": True,
+                "dropout": 0.0,
+                "spatial_dropout": 0.0,
+            },
+        ),
+        "ls2t": Model("DeepLS2TClassifier", _NETWORK, {**_ANY_NETWORK, **_LS2T, "spatial_dropout": 0.0}),
+        "fcn": Model(
+            "FCNClassifier",
+            _NETWORK,
+            {**_ANY_NETWORK, "width": 128, "dropout": 0.0, "spatial_dropout": 0.0},
+        ),
+        "resnet": Model("ResNetClassifier", _NETWORK, {**_ANY_NETWORK, "widths": (64, 128, 128)}),
+        "random-ls2t": Model("RandomLS2TClassifier", ("scaling", "random_state", "class_weight"), _RANDOM),
+    },
+    "regression": {"random-ls2t": Model("RandomLS2TRegressor", ("scaling", "random_state"), _RANDOM)},
+    "imputation": {
+        "gp-vae": Model("GPVAEImputer", (*_VAE, "encoder"), {**_ANY_VAE, **_GP}),
+        "hi-vae": Model("HIVAEImputer", _VAE, _ANY_VAE),
+        "vae": Model("VAEImputer", _VAE, _ANY_VAE),
+        "mean": Model("MeanImputer", (), {"over": "data"}),
+        "forward": Model("ForwardImputer", (), {}),
+        "linear": Model("LinearImputer", (), {}),
+        "brits": Model("BRITSImputer", _PYPOTS, {"patience": 10, "width": 64}),
+        "saits": Model(
+            "SAITSImputer",
+            _PYPOTS,
+            {"patience": 10, "depth": 2, "width": 128, "heads": 4, "feed_forward": 128, "dropout": 0.1},
+        ),
+    },
+}
+# What the paper's tables call a model with the sizes that are its defaults here.
+PAPER_NAMES = {"fcn-ls2t": "fcn64-ls2t64-3", "ls2t": "ls2t64-3", "fcn": "fcn128"}
+
+
+def find(name: str, task: Task, option: str = "--model") -> str:
+    """The name of a model in the shell, which may be given as that of its class or of the paper's tables."""
+    models = MODELS[task]
+    paper = {told: own for own, told in PAPER_NAMES.items() if own in models}
+    classes = {model.estimator: own for own, model in models.items()}
+    known = {**{own: own for own in models}, **paper, **classes}
+    if name not in known:
+        elsewhere = ", ".join(other for other in MODELS if other != task and name in MODELS[other])
+        hint = f"; it is there for {elsewhere}" if elsewhere else did_you_mean(name, known)
+        raise UserError(f"`{option}` must be one of {', '.join(models)}{_for(task)}, got {name!r}{hint}")
+    return known[name]
+
+
+def _for(task: Task) -> str:
+    return " for regression" if task == "regression" else ""
+
+
+def having(option: str, task: Task) -> list[str]:
+    """The models that take an option."""
+    return [name for name, model in MODELS[task].items() if option in model.options]
+
+
+def settings_help(*tasks: Task) -> str:
+    """The settings of every model, a paragraph for the help of a verb."""
+    lines = {name: _listed(model.settings) for task in tasks for name, model in MODELS[task].items()}
+    indent = 4 + max(map(len, lines))
+    rows = [
+        textwrap.fill(f"  {name:<{indent - 4}}  {line}", 98, subsequent_indent=" " * indent)
+        for name, line in lines.items()
+        if line
+    ]
+    return "\n".join(["\b", "Names for --set, with their defaults:", *rows])
+
+
+def _listed(settings: Settings) -> str:
+    return " ".join(f"{name}={'…' if value == () else _written(value)}" for name, value in settings.items())
+
+
+def _written(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

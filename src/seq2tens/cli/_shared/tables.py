@@ -1,0 +1,73 @@
+"""Results as tables: CSV, Parquet or JSON lines."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from seq2tens.cli import _files
+from seq2tens.cli._shell import UserError, refusing
+
+if TYPE_CHECKING:  # importing it takes seconds
+    import numpy as np
+
+    Table = dict[str, np.ndarray]
+
+# Rows of a table that are turned into text at a time.
+ROWS = 10_000
+
+
+def table_format(path: Path, asked: str | None) -> str:
+    """The format of a table: the one that was asked for, else that of the suffix, else CSV."""
+    own = path.suffix.lower().removeprefix(".")
+    named = own if own in WRITERS else None
+    if asked is not None and named is not None and asked != named:
+        raise UserError(f"`--format` must be {named} for a file of this name, got {asked} with {path}")
+    return asked or named or "csv"
+
+
+def write(table: Table, result: _files.Output, form: str | None = None) -> None:
+    """Write the columns; what is no file of a known suffix is CSV if nothing else is said."""
+    with result.replacing() as file:
+        WRITERS[form or table_format(result.path, None)](table, file)
+    result.tell()
+
+
+def _rows(table: Table) -> Iterator[tuple[Any, ...]]:
+    rows = len(next(iter(table.values())))
+    for start in range(0, rows, ROWS):
+        yield from zip(*(column[start : start + ROWS].tolist() for column in table.values()), strict=True)
+
+
+def _write_csv(table: Table, file: BinaryIO) -> None:
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table)
+    writer.writerows(_rows(table))
+    text.detach()  # flushed, and the file stays open
+
+
+def _write_json_lines(table: Table, file: BinaryIO) -> None:
+    for row in _rows(table):
+        line = json.dumps(dict(zip(table, row, strict=True)), ensure_ascii=False)
+        file.write(f"{line}\n".encode())
+
+
+def _write_parquet(table: Table, file: BinaryIO) -> None:
+    from seq2tens.data._optional import optional
+
+    with refusing(ImportError):
+        arrow = optional("pyarrow", "writing .parquet files")
+        parquet = optional("pyarrow.parquet", "writing .parquet files")
+    parquet.write_table(arrow.table({name: column.tolist() for name, column in table.items()}), file)
+
+
+WRITERS: dict[str, Callable[[Table, BinaryIO], None]] = {
+    "csv": _write_csv,
+    "parquet": _write_parquet,
+    "jsonl": _write_json_lines,
+}

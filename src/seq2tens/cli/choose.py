@@ -1,0 +1,141 @@
+"""`seq2tens choose`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seq2tens.cli import _data, _files, _models
+from seq2tens.cli._options import count, option
+from seq2tens.cli._shared import catalogue, target_kinds
+from seq2tens.cli._shell import INTERRUPTED, UserError, note, refusing
+from seq2tens.cli.fit import Seed, TaskOption
+
+if TYPE_CHECKING:  # importing them takes seconds
+    from seq2tens.estimators.choosing import Comparison, Trial
+
+# The cheapest first: what comes late may find no time.
+ORDER = ("random-ls2t", "fcn", "ls2t", "fcn-ls2t", "resnet")
+
+Minutes = Annotated[float, option("X", "How long this may take.")]
+Folds = Annotated[int, count("N", "Parts that are left out in turn.")]
+Models = Annotated[
+    str | None, option("A,B,…", f"Which models. [default: {', '.join(ORDER)}; for regression random-ls2t]")
+]
+Plot = Annotated[Path | None, option("FILE", "Draw the scores (.png, .svg, .pdf).")]
+Json = Annotated[
+    Path | None, option("FILE", "Write the numbers for other programs (.json; - is stdout).", "--json")
+]
+
+
+@dataclass(frozen=True)
+class ChooseOptions:
+    """What is compared, for how long, and where it is written."""
+
+    task: TaskOption = None
+    minutes: Minutes = 5.0
+    folds: Folds = 3
+    models: Models = None
+    random_state: Seed = 0
+    plot: Plot = None
+    json_file: Json = None
+    force: _files.Force = False
+
+
+def choose(data: _data.DataArgument, options: ChooseOptions, reading: _data.Reading) -> None:
+    """Tell which model suits DATA, by cross-validation within a budget of time.
+
+    Every model, with its defaults, is trained on all parts of DATA but one and tested on that one, in turn.
+    The one to use is the fastest of those that are as good as the best, up to the standard error of its mean
+    score. A network that would not be done in time is left out, and told. Data with two halves: the training
+    half, so that the test half is still unseen.
+
+    Examples:
+
+    \b
+      seq2tens choose JapaneseVowels --minutes 5 --plot scores.png
+      seq2tens choose train.csv --label-column speaker --models random-ls2t,fcn-ls2t
+    """
+    picture = _files.picture(options.plot, "--plot", force=options.force)
+    suffixes, path = (".json",), options.json_file
+    numbers = None if path is None else _files.output(path, "--json", suffixes, force=options.force)
+    _check(options)
+    _data.check(data)
+    train = _data.load(data, reading, "train", reading.columns())
+    task: Any = options.task or target_kinds.guess_task(train, data)
+    names = [catalogue.find(name, task, "--models") for name in _names(options, task)]
+    regression = task == "regression"
+    labels = (target_kinds.values_of if regression else target_kinds.classes_of)(train, data)
+    comparison = _compared(
+        {name: _models.make(name, task, {"random_state": options.random_state}, ()) for name in names},
+        (train.sequences, labels if regression else train.labels),
+        options,
+    )
+    _advise(comparison, data, options)
+    if numbers is not None:
+        trials = [asdict(trial) for trial in comparison.trials]
+        found = {"measure": comparison.measure, "choice": comparison.choice.name, "trials": trials}
+        numbers.write(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+    if picture is not None:
+        from seq2tens import plots
+
+        scores = {trial.name: trial.scores for trial in comparison.tried}
+        picture.draw(plots.model_scores(scores, comparison.measure))
+
+
+def _check(options: ChooseOptions) -> None:
+    """Refuse slips before anything heavy is imported."""
+    if not options.minutes > 0:
+        raise UserError(f"`--minutes` must be above 0, got {options.minutes}")
+    if options.folds < 2:
+        raise UserError(f"`--folds` must be at least 2, got {options.folds}")
+    task: Any = options.task or "classification"
+    for name in _names(options, task):
+        catalogue.find(name, task, "--models")
+
+
+def _names(options: ChooseOptions, task: catalogue.Task) -> list[str]:
+    if options.models is not None:
+        return [name.strip() for name in options.models.split(",")]
+    return [name for name in ORDER if name in catalogue.MODELS[task]]
+
+
+def _compared(models: dict[str, Any], data: tuple[Any, Any], options: ChooseOptions) -> Comparison:
+    from seq2tens.estimators.choosing import compare
+
+    typer.echo(f"{'model':<14}{'score':>8}{'±':>8}{'folds':>7}{'s a fit':>9}")
+    try:
+        with refusing(folds="--folds", y="DATA", X="DATA"):
+            return compare(
+                models,
+                *data,
+                folds=options.folds,
+                seconds=60 * options.minutes,
+                random_state=options.random_state,
+                tell=_tell,
+            )
+    except KeyboardInterrupt:
+        note("interrupted; what is above was measured")
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _tell(trial: Trial) -> None:
+    """A row of the table."""
+    if trial.skipped is not None:
+        typer.echo(f"{trial.name:<14}  left out: {trial.skipped}")
+        return
+    numbers = f"{trial.mean:>8.4f}{trial.standard_error:>8.4f}{len(trial.scores):>7}{trial.seconds:>9.1f}"
+    typer.echo(f"{trial.name:<14}{numbers}")
+
+
+def _advise(comparison: Comparison, data: str, options: ChooseOptions) -> None:
+    chosen, best = comparison.choice, comparison.tried[0]
+    reason = "" if chosen is best else f", as good as {best.name} up to its standard error, and faster"
+    typer.echo(f"use {chosen.name}: {comparison.measure} {chosen.mean:.4f}{reason}")
+    if any(trial.skipped for trial in comparison.trials):
+        typer.echo(f"models were left out; `--minutes` gives more time than {options.minutes:g}")
+    typer.echo(f"  seq2tens fit {data} --model {chosen.name} --out DIR")

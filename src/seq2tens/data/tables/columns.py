@@ -1,0 +1,125 @@
+"""Which column of a table is what."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from seq2tens._checks import choice
+from seq2tens.data.tables.clock import UNITS
+from seq2tens.data.tables.encoding import Encoding
+
+NO_LABELS = "; `label=None` reads a table without labels"
+ONE_SEQUENCE = "; `id=None` reads the whole table as one sequence"
+# Found in any case, as in `ID`.
+STANDARD = ("id", "time", "label")
+# What pandas calls the numbers of rows that it writes as a column: in `.csv`, read again, in `.parquet`, and
+# after `reset_index`.
+INDEX = re.compile(r"|Unnamed: \d+|__index_level_\d+__|index")
+Fail = Callable[[str], Exception]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which column is what; the names `id`, `time` and `label` are found in any case.
+
+    Numbers of rows, which pandas writes as a column, are no channel unless `channels` names them; `channels`
+    and `index_columns` of what is read tell which columns are which.
+
+    Attributes:
+        id: tells sequences apart; None: the whole table is one sequence.
+        time: of each step, numbers or dates. None, or `"time"` where there is no such column: the steps are
+            in the order of the rows.
+        label: None: no labels.
+        channels: None: every column that is nothing else.
+        label_optional: read a table without the column `label` as one without labels.
+        static: columns of features that do not change within a sequence.
+        categories: columns of words, or of numbers that are to be read as words.
+        unit: in which dates and durations are counted, one of ns, us, ms, s, min, h, d.
+        encoding: how the columns became channels in training; then it chooses them.
+    """
+
+    id: str | None = "id"
+    time: str | None = "time"
+    label: str | None = "label"
+    channels: tuple[str, ...] | None = None
+    label_optional: bool = False
+    static: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    unit: str = "s"
+    encoding: Encoding | None = None
+
+    def __post_init__(self) -> None:
+        choice("unit", self.unit, tuple(UNITS))
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Columns:
+        """The columns whose `state()` this is."""
+        encoding = state.get("encoding")
+        lists = {name: state.get(name) for name in ("channels", "static", "categories")}
+        tuples = {name: tuple(names) for name, names in lists.items() if names is not None}
+        return cls(**{**state, **tuples, "encoding": encoding and Encoding.from_state(encoding)})
+
+    def state(self) -> dict[str, Any]:
+        """What `from_state` needs, as plain numbers and strings (JSON)."""
+        return {**asdict(self), "encoding": self.encoding and self.encoding.state()}
+
+    def named(self) -> list[str]:
+        """Every column that must be there."""
+        roles = [name for name in (self.id, self.time, self.label) if name is not None]
+        return [*roles, *(self.channels or ()), *self.static]
+
+    def among(
+        self, names: Sequence[str], fail: Fail, index: Collection[str] = (), *, ids_optional: bool = False
+    ) -> Columns:
+        """The columns of a table that has these ones, `index` among them: all as they are called there."""
+        if len(set(names)) < len(names):
+            twice = next(name for i, name in enumerate(names) if name in names[:i])
+            raise fail(f"must not name two columns alike, got `{twice}` twice")
+        present = self._as_written(names, fail)._chosen()
+        if ids_optional and present.id == "id" and "id" not in names:
+            present = replace(present, id=None)
+        for name in present.named():
+            if name not in names:
+                hint = {self.label: NO_LABELS, self.id: ONE_SEQUENCE}.get(name, "")
+                raise fail(f"must have a column `{name}`, found {', '.join(names)}{hint}")
+        taken = {*present.named(), *index}
+        channels = present.channels or tuple(name for name in names if name not in taken)
+        if not channels:
+            raise fail(f"must have a column for a channel, found {', '.join(names)}")
+        unknown = [name for name in self.categories if name not in (*channels, *present.static)]
+        if unknown:
+            raise fail(
+                f"must have a channel or static feature `{unknown[0]}` to be read as words, found none"
+            )
+        return replace(present, channels=channels)
+
+    def _as_written(self, names: Sequence[str], fail: Fail) -> Columns:
+        """With the standard names in the case that they have there, None for what may be absent and is."""
+        id, time, label = (_in_any_case(name, names, fail) for name in (self.id, self.time, self.label))
+        time = None if time == "time" and time not in names else time
+        label = None if self.label_optional and label not in names else label
+        return replace(self, id=id, time=time, label=label)
+
+    def _chosen(self) -> Columns:
+        if self.encoding is None:
+            return self
+        channels = tuple(column.name for column in self.encoding.columns)
+        static = self.static and tuple(column.name for column in self.encoding.static)
+        return replace(self, channels=channels, static=static)
+
+
+def index_columns(names: Sequence[str]) -> tuple[str, ...]:
+    """Those that hold the numbers of rows, by their names."""
+    return tuple(name for name in names if INDEX.fullmatch(name))
+
+
+def _in_any_case(name: str | None, names: Sequence[str], fail: Fail) -> str | None:
+    if name not in STANDARD or name in names:
+        return name
+    alike = [other for other in names if other.lower() == name]
+    if len(alike) > 1:
+        raise fail(f"must have one column `{name}`, found {' and '.join(alike)}; tell which one it is")
+    return alike[0] if alike else name

@@ -1,0 +1,179 @@
+"""Frames of pandas, polars and pyarrow as sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seq2tens._checks import ArgumentError, require
+from seq2tens.data.labelled import Labelled
+from seq2tens.data.sequences import Sequences
+from seq2tens.data.tables.columns import Columns, Fail
+from seq2tens.data.tables.door import Frame, as_table, column_of, concatenated, is_frame, words_of
+from seq2tens.data.tables.encoding import Encoding, Words, encode, learn
+from seq2tens.data.tables.long import Table
+from seq2tens.data.tables.wide import gather_wide
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+Names = Sequence[str]
+
+
+def from_frame(
+    frame: Frame | Sequence[Frame],
+    *,
+    id: str | None = "id",
+    time: str | None = "time",
+    label: str | None = "label",
+    channels: Names | Mapping[str, Names] | None = None,
+    static: Names | Frame | None = None,
+    categories: Names = (),
+    unit: str = "s",
+    wide: bool = False,
+    like: Labelled | None = None,
+) -> Labelled:
+    """Sequences, with labels, ids and the names of channels, from a frame of pandas, polars or pyarrow.
+
+    A long table has one row per step, in any order; a wide one has one row per sequence and a column for each
+    step of a channel, such as `x_0`, `x_1`, …, where trailing steps without any value are none. Of a list of
+    frames each is one sequence. The levels of a pandas index that have names, or that hold dates, count as
+    columns.
+
+    Args:
+        frame: the table.
+        id: the column that tells sequences apart; None: all rows are one sequence.
+        time: the column of times: numbers, dates (with or without a zone) or durations. Where there is no
+            `"time"`, or with None, the steps are in the order of the rows.
+        label: the column of labels, one per sequence. Where there is no `"label"`, there are none.
+        channels: the columns to use (default: every column that is nothing else); for a wide table the names
+            of channels without the number of the step, or the columns of each channel.
+        static: columns that do not change within a sequence, or another frame with one row per id; ids
+            without a row are unknown (NaN).
+        categories: columns of words, of any number of different ones. Columns of words and of booleans are
+            found without it; up to 16 categories have a channel each, more are hashed to 16 channels.
+        unit: in which dates and durations are counted, one of ns, us, ms, s, min, h, d. Dates are counted
+            from the first step of their sequence.
+        wide: whether the table has one row per sequence.
+        like: the training data, whose channels, categories and unit are used. A category that it does not
+            have is 0 in every channel of the column, or hashed as all others.
+    """
+    own_static = () if static is None or is_frame(static) else _names("static", static)
+    columns = Columns(
+        id,
+        time,
+        label,
+        None if channels is None else _names("channels", channels),
+        label_optional=label == "label",
+        static=own_static,
+        categories=_names("categories", categories),
+        unit=unit if like is None or like.encoding is None else like.encoding.unit or unit,
+        encoding=None if like is None else like.encoding,
+    )
+    if wide:
+        table, index = as_table(frame, "frame")
+        groups = channels if isinstance(channels, Mapping) else None
+        labelled = gather_wide(table, columns, groups, index, column_of)
+    else:
+        labelled = read_frames(frame, columns).gather(columns)
+    return labelled if static is None or own_static else _with_static(labelled, static, columns)
+
+
+def read_frames(frames: Frame | Sequence[Frame], columns: Columns, name: str = "frame") -> Table:
+    """One long table, or several of which each is one sequence."""
+    if not isinstance(frames, list | tuple):
+        return read_frame(frames, columns, name)
+    require(
+        len(frames) > 0, f"`{name}` must hold at least one frame (its columns are the channels), got none"
+    )
+    tables = [as_table(frame, f"{name}[{i}]") for i, frame in enumerate(frames)]
+    for i, (table, _) in enumerate(tables):
+        require(len(table) > 0, f"`{name}[{i}]` must have rows, got none")
+    joined = concatenated([table for table, _ in tables], name)
+    lengths = np.array([len(table) for table, _ in tables])
+    whole = _table(joined, replace(columns, id=None), tables[0][1], name)
+    return replace(whole, ids=Words(np.repeat(np.arange(len(tables)), lengths), list(range(len(tables)))))
+
+
+def read_frame(frame: Frame, columns: Columns, name: str = "frame") -> Table:
+    """One long table."""
+    table, index = as_table(frame, name)
+    return _table(table, columns, index, name)
+
+
+def _table(table: nw.DataFrame[Any], columns: Columns, index: tuple[str, ...], name: str) -> Table:
+    present = columns.among(table.columns, lambda reason: ArgumentError(f"`{name}` {reason}"), index)
+    require(len(table) > 0, f"`{name}` must have rows, got none")
+    return table_of(
+        table, present, index, lambda row, reason: ArgumentError(f"`{name}`, row {row}: {reason}")
+    )
+
+
+def table_of(
+    table: nw.DataFrame[Any],
+    columns: Columns,
+    index: tuple[str, ...],
+    error: Callable[[int, str], Exception],
+) -> Table:
+    """The columns that are there, in the form that all sources share."""
+    id, label = (None if name is None else words_of(table[name]) for name in (columns.id, columns.label))
+    times = None if columns.time is None else column_of(table[columns.time])
+    require(
+        not isinstance(times, Words),
+        f"column `{columns.time}` must hold numbers, dates or durations, got words; "
+        "pandas.to_datetime or polars' str.to_datetime make dates of them",
+    )
+    channels, static = (
+        [column_of(table[name]) for name in names] for names in (columns.channels or (), columns.static)
+    )
+    return Table(columns, id, times, channels, static, label, error, index)  # type: ignore[arg-type]
+
+
+def _names(argument: str, names: Names | Mapping[str, Names]) -> tuple[str, ...]:
+    require(not isinstance(names, str), f"`{argument}` must be a list of names, got {names!r}")
+    return tuple(map(str, names))
+
+
+def _with_static(labelled: Labelled, static: Frame, columns: Columns) -> Labelled:
+    """With the features of another table, found by id."""
+
+    def fail(reason: str) -> Exception:
+        return ArgumentError(f"`static` {reason}")
+
+    require(labelled.ids is not None, "`static` as a frame is joined by id, but there is no `id`")
+    table, index = as_table(static, "static")
+    found = Columns(columns.id, None, None).among(table.columns, fail, index)
+    names = found.channels or ()
+    known = columns.encoding
+    if known is not None:
+        names = tuple(column.name for column in known.static)
+        Columns(found.id, None, None, names).among(table.columns, fail, index)
+    rows = _rows_by_id(labelled, words_of(table[str(found.id)]), fail)
+    features = [column_of(table[name]) for name in names]
+    encodings = learn(names, features, columns.categories) if known is None else known.static
+    encoded = np.concatenate([encode(encodings, features), [[np.nan] * _width(encodings)]])[rows]
+    own = labelled.sequences
+    encoding = replace(labelled.encoding or Encoding(()), static=tuple(encodings))
+    sequences = Sequences(own.values, own.offsets, own.times, encoded)
+    return replace(labelled, sequences=sequences, encoding=encoding)
+
+
+def _width(encodings: Sequence[Any]) -> int:
+    return sum(len(encoding.channels) for encoding in encodings)
+
+
+def _rows_by_id(labelled: Labelled, ids: Words, fail: Fail) -> np.ndarray:
+    """The row of each sequence, -1 where there is none."""
+    require(bool((ids.codes >= 0).all()), "`static` must name the id of every row, got a missing one")
+    if len(ids.codes) > len(ids.keys):
+        twice = ids.keys[int(np.argmax(np.bincount(ids.codes)))]
+        raise fail(f"must have one row per id, got more for {twice!r}")
+    places = dict(zip(ids.keys, range(len(ids.keys)), strict=True))
+    wanted = [] if labelled.ids is None else labelled.ids.tolist()
+    rows = [places.get(key, -1) for key in wanted]
+    if wanted and max(rows) < 0:
+        raise fail(f"must have rows for ids such as {wanted[0]!r}, got only others such as {ids.keys[0]!r}")
+    return np.array(rows)

@@ -1,0 +1,117 @@
+"""What regressors have in common, in the manner of scikit-learn and aeon."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from aeon.regression.base import BaseRegressor
+from jaxtyping import Float
+from sklearn.base import RegressorMixin, clone
+from sklearn.metrics import r2_score
+from sklearn.model_selection import cross_val_predict
+from typing_extensions import Self
+
+from seq2tens._checks import ArgumentError, require
+from seq2tens.data import Sequences
+from seq2tens.estimators.base import SequenceEstimator
+from seq2tens.estimators.inputs import as_sequences
+from seq2tens.estimators.saving import Storable
+from seq2tens.estimators.saving.exporting import Exportable
+
+Values = Float[np.ndarray, "rows *targets"]
+
+
+class SequenceRegressor(RegressorMixin, SequenceEstimator, Storable, Exportable):
+    """A regressor of sequences, for one number of each or several.
+
+    aeon's template methods are final, and know neither weights nor several targets; so it has its own, and is
+    registered as a subclass of aeon's. A subclass has `_fit(X, y, sample_weight)`, in which `y` has the axes
+    (rows, targets), and `_predict(X)`, which gives the same.
+    """
+
+    _tags: ClassVar[dict[str, Any]] = BaseRegressor.get_class_tags() | SequenceEstimator._tags
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from sequences and numbers; what was learned before is forgotten.
+
+        Args:
+            X: sequences, in any form that classifiers take.
+            y: one number per sequence, or several: `(n,)` or `(n, targets)`; None for the labels of `X`.
+            sample_weight: how much each sequence counts, as if it were there so many times; only ratios
+                matter.
+        """
+        self.reset()
+        known = self._learn_collection(X)
+        numbers = known.labels if y is None else y
+        require(numbers is not None, "`y` must be given, since `X` has no labels")
+        targets = as_targets(numbers, len(known))
+        self.n_targets_ = None if targets.ndim == 1 else targets.shape[1]
+        self._fit(known.sequences, targets.reshape(len(targets), -1), sample_weight)
+        self.is_fitted = True
+        return self
+
+    def predict(self, X: Any) -> Values:
+        """The number of each sequence, or its numbers, if `fit` had several of each."""
+        values = self._predict(self._as_in_fit(X))
+        return values[:, 0] if self.n_targets_ is None else values
+
+    def fit_predict(self, X: Any, y: Any, *, cv_size: int = 10) -> Values:
+        """`fit`, and the numbers of each sequence as told by copies that were fitted without it."""
+        self.fit(X, y)
+        return cross_val_predict(clone(self), as_sequences(X), np.asarray(y), cv=cv_size)
+
+    def score(
+        self, X: Any, y: Any, metric: Any = "r2", metric_params: Any = None, sample_weight: Any = None
+    ) -> float:
+        """How good predictions are: R², or another metric of scikit-learn, by its name or as a function of
+        true and predicted numbers."""
+        params = dict(metric_params or {})
+        if sample_weight is not None:
+            params["sample_weight"] = sample_weight
+        if metric == "r2":
+            return float(r2_score(as_targets(y, None), self.predict(X), **params))
+        return BaseRegressor.score(self, X, y, metric, params or None)
+
+    def _facts(self) -> dict[str, Any]:
+        return {**super()._facts(), "targets": self.n_targets_}
+
+    def _restore(self, tensors: Any, facts: dict[str, Any]) -> None:
+        super()._restore(tensors, facts)
+        self.n_targets_ = facts.get("targets")  # models saved before have one number for each sequence
+
+    def _check_y(self, y: Any, n_cases: int) -> Values:
+        """aeon's hook, for scores."""
+        return as_targets(y, n_cases)
+
+    def _fit(self, X: Sequences, y: Float[np.ndarray, "rows targets"], sample_weight: Any = None) -> None:
+        raise NotImplementedError
+
+    def _predict(self, X: Sequences) -> Float[np.ndarray, "rows targets"]:
+        raise NotImplementedError
+
+
+BaseRegressor.register(SequenceRegressor)
+
+
+def as_targets(y: Any, n: int | None) -> Values:
+    """Targets of `n` sequences as float64, `(n,)` or `(n, targets)`."""
+    try:
+        targets = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"`y` must hold numbers, got {np.asarray(y).ravel()[0]!r} ({error})") from error
+    require(
+        targets.ndim == 1 or (targets.ndim == 2 and targets.shape[1] > 0),
+        f"`y` must have the axes (sequences,) or (sequences, targets), got shape {targets.shape}",
+    )
+    require(
+        n is None or len(targets) == n,
+        f"`y` must have {n} rows, one for each sequence of `X`, got {len(targets)}",
+    )
+    wrong = np.argwhere(~np.isfinite(targets))
+    require(
+        len(wrong) == 0,
+        f"`y` must be finite, got {targets[tuple(wrong[0])] if len(wrong) else ''} "
+        f"at index {wrong[0, 0] if len(wrong) else ''}",
+    )
+    return targets
