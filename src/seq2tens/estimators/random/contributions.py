@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from seq2tens import _checks as check
-from seq2tens.estimators.random.explanation import Filter, channel_names, explain_features
+from seq2tens.estimators.random.explanation import Filter, explain_features
 from seq2tens.estimators.random.features import RandomLS2TFeatures
 from seq2tens.estimators.random.ridge import Ridge, Table, standardise
 
@@ -67,7 +67,7 @@ def channel_shares(
     features: RandomLS2TFeatures,
 ) -> tuple[tuple[str, ...], Float[Tensor, "features channels levels"]]:
     """The channels by name, and how much of each feature is theirs, at the feature's level."""
-    names = tuple(channel_names(features.preparation_))
+    names = tuple(features.preparation_.names(()))
     places = {name: place for place, name in enumerate(names)}
     shares = np.zeros((features.n_features_, len(names), features.order))
     all_columns = explain_features(features, torch.ones(features.n_features_, 1), None, features.n_features_)
