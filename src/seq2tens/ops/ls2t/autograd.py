@@ -107,7 +107,8 @@ def _register_derivatives(pair: Pair) -> None:
         ctx.mark_non_differentiable(*output[2:])
 
     def differentiate(ctx: Any, dout: Tensor, dfinal: Tensor, *dsaved: Tensor) -> tuple:
-        tensors, saved = ctx.saved_tensors[:TENSORS], ctx.saved_tensors[TENSORS:]
+        kept = ctx.saved_tensors  # may be unpacked once only
+        tensors, saved = kept[:TENSORS], kept[TENSORS:]
         gradients = pair.backward(dout, dfinal, *saved, *tensors, *ctx.rest)
         return *_as_inputs(gradients, tensors), *[None] * len(ctx.rest)
 
@@ -127,7 +128,8 @@ class _Unobserved(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, dout: Tensor, dfinal: Tensor) -> tuple:
-        tensors, saved = ctx.saved_tensors[:TENSORS], Saved(*ctx.saved_tensors[TENSORS:])
+        kept = ctx.saved_tensors  # may be unpacked once only
+        tensors, saved = kept[:TENSORS], Saved(*kept[TENSORS:])
         recursion = Recursion(*tensors, *ctx.rest)
         # with a graph of its own the backward pass is to be differentiated again
         if torch.is_grad_enabled() or is_observed(dout):
