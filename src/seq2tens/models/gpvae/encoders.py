@@ -26,7 +26,7 @@ Mask = Bool[Tensor, "batch time"]
 
 
 class Encoder(nn.Module):
-    """[Convolution over time,] [bidirectional LS2T,] dense layers: the mean and two bands of a posterior.
+    """Mean and two bands of a posterior: dense layers, after a convolution over time and LS2T where wanted.
 
     The factor B of the posterior's precision is I plus positive bands. Missing entries are 0; for LS2T
     layers, which take differences, the last value is carried forward.
