@@ -58,12 +58,12 @@ def test_the_ci_and_its_local_twin_run_the_same():
     assert local - public == {"test"}
 
 
-def test_the_ci_covers_the_supported_pythons_and_the_next():
+def test_the_ci_covers_the_supported_pythons():
     pyproject = (ROOT / "pyproject.toml").read_text()
     low, high = re.search(r'requires-python = ">=3\.(\d+),<3\.(\d+)"', pyproject).groups()
     matrix = CI["jobs"]["test"]["strategy"]["matrix"]
-    assert matrix["python"] == [f"3.{minor}" for minor in range(int(low), int(high) + 1)]
-    assert f"matrix.python == '3.{high}'" in CI["jobs"]["test"]["continue-on-error"]
+    assert matrix["python"] == [f"3.{minor}" for minor in range(int(low), int(high))]
+    assert f"matrix.python == '3.{int(high) - 1}'" in CI["jobs"]["test"]["continue-on-error"]
     assert {name.partition("-")[0] for name in matrix["system"]} == {"ubuntu", "macos", "windows"}
 
 

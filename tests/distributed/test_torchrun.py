@@ -104,7 +104,8 @@ def test_killed_and_resumed_is_as_not_killed_is_as_one_process(tmp_path):
     expected = results(whole)
     assert expected[0] == expected[1]
     assert results(killed) == expected
-    assert sorted(path.name for path in (killed / "model").iterdir()) == ["model.json", "model.safetensors"]
+    written = sorted(path.name for path in (killed / "model").iterdir())
+    assert written == ["README.md", "model.json", "model.safetensors"]
     check_one_process(tmp_path, whole, expected[0])
 
 

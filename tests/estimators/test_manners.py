@@ -181,7 +181,10 @@ SEQUENCES = "rows are sequences of one channel, which may have any length later 
 KINDS = "lists of lists, objects, complex and single rows are no collection of sequences, and refused"
 SENTENCES = "refused with a sentence of our own"
 FLOATS = "features are computed in float32"
+SUMS = "`fit` keeps no sums, so `partial_fit` after it is refused; classes need not be told in advance"
 EXCEPTIONS = {
+    "check_fit_score_takes_y": SUMS,
+    "check_estimators_partial_fit_n_features": SUMS,
     "check_no_attributes_set_in_init": AEON,
     "check_dont_overwrite_parameters": AEON,
     "check_n_features_in_after_fitting": SEQUENCES,

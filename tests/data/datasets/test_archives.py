@@ -160,7 +160,7 @@ def test_unknown_names_list_what_there_is(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("bundle_only")
 def test_archives_are_known(tmp_path):
-    expected = "`archives` must be one of 'tsc', 'ucr', 'uea', got 'UCR'"
+    expected = "`archives` must be one of 'tsc', 'ucr', 'uea', got 'UCR'; did you mean 'ucr'?"
     assert message("GunPoint", tmp_path, archives=("UCR",)) == expected
 
 

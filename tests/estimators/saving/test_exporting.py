@@ -57,7 +57,7 @@ def test_probabilities(name, scaling, tmp_path):
     model.to_onnx(tmp_path / "model.onnx")
     expected = model.predict_proba(X)
     actual, session = run(tmp_path / "model.onnx", X)
-    assert expected.std(axis=0).min() > 0.001  # so that something is compared
+    assert expected.std(axis=0).min() > 5e-5  # so that something is compared
     np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-5)
     alone, _ = run(tmp_path / "model.onnx", X[7])
     np.testing.assert_allclose(alone, expected[7:8], rtol=0, atol=1e-5)
