@@ -25,7 +25,7 @@ ROOMS = {
     "csrc": "the kernels, C++ behind a plain C interface",
 }
 # What every room may import.
-GROUND = ["plots", "_storage", "_checks", "_errors", "_moved"]
+GROUND = ["plots", "_storage", "_checks", "_archives", "_errors", "_moved"]
 BLOCK = re.compile(r"<!-- the house -->\n.*?<!-- built -->\n", re.DOTALL)
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from estimator_contract import problem, rich
 from seq2tens.estimators import RandomLS2TClassifier, RandomLS2TRegressor
@@ -70,3 +71,10 @@ def test_refusals(classifier):
         explain_features(regressor, X[:1], target=1)
     with pytest.raises(TypeError, match=r"got RandomLS2TClassifier \(`explain_features` is for those on"):
         explain(classifier, X[:1])
+
+
+def test_a_head_of_another_library_is_refused():
+    X, y = problem()
+    model = RandomLS2TClassifier(n_blocks=2, random_state=0, head=LogisticRegression(max_iter=2000)).fit(X, y)
+    with pytest.raises(ValueError, match="`head` must be None for this, a ridge regression, got Logistic"):
+        explain_features(model, X[:1])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 from collections.abc import Sequence
@@ -12,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from seq2tens._errors import did_you_mean
+from seq2tens._archives import bundled_files, packed_files
+from seq2tens._errors import ArgumentError, did_you_mean
 from seq2tens.cli._options import choice, option
 from seq2tens.cli._shell import UserError, note, refusing
 
@@ -146,19 +146,10 @@ def _neighbours(path: Path) -> list[str]:
 
 def dataset_names() -> list[str]:
     """The names that `data.load_dataset` knows; importing it takes seconds."""
-    aeon, folder = importlib.util.find_spec("aeon"), os.environ.get("SEQ2TENS_DATA")
-    if folder and not Path(folder).is_dir():
-        raise UserError(f"`SEQ2TENS_DATA` must be a folder that exists, got {folder!r}")
-    homes = [] if aeon is None else aeon.submodule_search_locations or []
-    trained = [path for home in homes for path in Path(home, "datasets", "data").glob("*/*_TRAIN.ts")]
-    bundled = [path.stem.removesuffix("_TRAIN") for path in trained if _test_half(path).exists()]
-    archives = ("tsc", "ucr", "uea") if folder else ()
-    packed = [path.stem for archive in archives for path in Path(folder or "", archive).glob("*.npz")]
-    return sorted({*bundled, *packed})
-
-
-def _test_half(train: Path) -> Path:
-    return train.with_name(train.name.replace("_TRAIN.ts", "_TEST.ts"))
+    try:
+        return sorted({*bundled_files(), *packed_files(None)})
+    except ArgumentError as error:
+        raise UserError(str(error)) from error
 
 
 def _neither(data: str, names: Sequence[str], what: str = "") -> str:

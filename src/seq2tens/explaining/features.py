@@ -122,6 +122,7 @@ def explain_features(
 
     check.positive_int("top", top)
     sequence = model._as_in_fit(x)
+    model._check_ridge()
     check.require(len(sequence) == 1, f"`x` must hold one sequence, got {len(sequence)}")
     ridge = model.ridge_
     row = standardise(model._table(sequence), ridge.mean, ridge.scale)[0].double()

@@ -47,7 +47,7 @@ class FCNLS2T(Network):
         width: number of functionals in each LS2T layer.
         depth: number of LS2T layers.
         order: highest level.
-        weights: `"recursive"` or `"independent"`.
+        weights: `"recursive"`, `"independent"` or `"symmetric"`, see `LS2T`.
         normalize: divide level m of the LS2T layers by a power of its number of terms, see `LS2T`.
         time_embedding: give each convolution time, from -1 to 1 over the sequence, as a further channel.
         dropout: rate for the output.

@@ -1,6 +1,7 @@
 """Contributions of channels add up to the scores, and find the channel that tells the classes apart."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from estimator_contract import rich
@@ -28,6 +29,13 @@ def test_they_add_up_and_name_the_channel():
     np.testing.assert_allclose(found.scores, decisions, atol=2e-5)
     by_channel = found.values.sum(axis=2)[np.arange(60), :, (y == "up").astype(int)].mean(axis=0)
     assert by_channel[1] > 2 * max(by_channel[0], by_channel[2])
+
+
+def test_names_of_a_table():
+    X, y = one_channel_tells(20)
+    frames = [pd.DataFrame(x.T, columns=["heat", "wind", "rain"]) for x in X]
+    model = RandomLS2TClassifier(n_blocks=4, random_state=0).fit(frames, y)
+    assert model.contributions(frames).channels == ("heat", "wind", "rain")
 
 
 def test_channels_that_are_made():

@@ -22,10 +22,11 @@ SMALL = {
 
 
 def noise(n=30, seed=0):
-    """Classes that can hardly be told apart, so that probabilities are neither 0 nor 1."""
+    """Classes that overlap, so that probabilities are neither all alike nor 0 and 1."""
     rng = np.random.default_rng(seed)
-    X = [rng.normal(5, 2, size=(2, length)) for length in rng.integers(3, 12, size=n)]
-    return from_aeon(with_gaps(X)), np.array(["left", "right", "up"])[rng.integers(3, size=n)]
+    codes, lengths = rng.integers(3, size=n), rng.integers(3, 12, size=n)
+    X = [rng.normal(5 + code / 2, 2, size=(2, length)) for code, length in zip(codes, lengths, strict=True)]
+    return from_aeon(with_gaps(X)), np.array(["left", "right", "up"])[codes]
 
 
 def padded(sequences: Sequences, extra=2):
@@ -57,7 +58,7 @@ def test_probabilities(name, scaling, tmp_path):
     model.to_onnx(tmp_path / "model.onnx")
     expected = model.predict_proba(X)
     actual, session = run(tmp_path / "model.onnx", X)
-    assert expected.std(axis=0).min() > 5e-5  # so that something is compared
+    assert expected.std(axis=0).min() > 0.001  # so that something is compared
     np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-5)
     alone, _ = run(tmp_path / "model.onnx", X[7])
     np.testing.assert_allclose(alone, expected[7:8], rtol=0, atol=1e-5)

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
+from seq2tens._archives import ENVIRONMENT, data_folder
 from seq2tens._checks import ArgumentError, require
 
-ENVIRONMENT = "SEQ2TENS_DATA"
-
-
-def data_folder(folder: str | Path | None) -> Path | None:
-    """The folder of data sets: the one given, or that of the environment variable; None without either."""
-    source = "folder" if folder is not None else ENVIRONMENT
-    chosen = folder if folder is not None else os.environ.get(ENVIRONMENT)
-    if not chosen:
-        return None
-    require(Path(chosen).is_dir(), f"`{source}` must be a folder that exists, got {str(chosen)!r}")
-    return Path(chosen)
+__all__ = ["ENVIRONMENT", "data_folder", "dataset_folder", "existing"]
 
 
 def dataset_folder(folder: str | Path | None, name: str) -> Path:

@@ -81,9 +81,9 @@ class RandomLS2T(LearnsOn):
         """What each channel contributed to the scores of each sequence, as numbers that add up to them."""
         sequences = self._as_in_fit(X)  # type: ignore[attr-defined]
         self._check_ridge()
-        return self._in_units(
-            contributions(self.features_, self.ridge_, self._table(sequences), self._target_names())
-        )
+        names = self.variable_names_ or ()  # type: ignore[attr-defined]
+        table, targets = self._table(sequences), self._target_names()
+        return self._in_units(contributions(self.features_, self.ridge_, table, targets, names))
 
     def _target_names(self) -> tuple[Any, ...]:
         """What the columns of a decision are called."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -54,23 +55,28 @@ class Contributions:
 
 
 def contributions(
-    features: RandomLS2TFeatures, ridge: Ridge, table: Table, targets: tuple[Any, ...]
+    features: RandomLS2TFeatures,
+    ridge: Ridge,
+    table: Table,
+    targets: tuple[Any, ...],
+    variables: Sequence[str] = (),
 ) -> Contributions:
-    """Of the rows of a table of features, which is overwritten."""
-    names, shares = channel_shares(features)
+    """Of the rows of a table of features, which is overwritten; `variables` are names of the channels."""
+    names, shares = channel_shares(features, variables)
     parts = standardise(table, ridge.mean, ridge.scale).double()[:, :, None] * ridge.coefficients.double()
     values = torch.einsum("rft,fcl->rclt", parts, shares).numpy()
     return Contributions(names, targets, values, ridge.intercept.double().numpy())
 
 
 def channel_shares(
-    features: RandomLS2TFeatures,
+    features: RandomLS2TFeatures, variables: Sequence[str]
 ) -> tuple[tuple[str, ...], Float[Tensor, "features channels levels"]]:
     """The channels by name, and how much of each feature is theirs, at the feature's level."""
-    names = tuple(features.preparation_.names(()))
+    names = tuple(features.preparation_.names(variables))
     places = {name: place for place, name in enumerate(names)}
     shares = np.zeros((features.n_features_, len(names), features.order))
-    all_columns = explain_features(features, torch.ones(features.n_features_, 1), None, features.n_features_)
+    n = features.n_features_
+    all_columns = explain_features(features, torch.ones(n, 1), None, n, variables)
     for row in all_columns:
         for filter in row.filters:
             where = [places[channel] for channel in filter.channels]

@@ -13,7 +13,7 @@ TENSORS = 7  # the first fields, differentiable all but one:
 MASK = 5
 _WIDE = (3, 4)  # derivatives by coefficients and powers are float64
 
-# Numbers that may be kept of products; beyond, to multiply again is cheaper than to read them from memory.
+# Numbers that may be kept of products, 64 MiB in float32: long sequences are to fit into memory.
 MOST_PRODUCTS = 2**24
 
 

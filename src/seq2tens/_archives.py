@@ -1,0 +1,46 @@
+"""Where data sets are: packed files in a folder, and the small ones inside aeon.
+
+Only names of files are looked at, so that the shell can tell a slip before anything heavy is imported.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from seq2tens._errors import ArgumentError
+
+ENVIRONMENT = "SEQ2TENS_DATA"
+# Folders of packed files; the first that has a name wins, since archives split some data in different ways.
+ARCHIVES = ("tsc", "ucr", "uea")
+TRAIN, TEST = "_TRAIN.ts", "_TEST.ts"
+
+
+def data_folder(folder: str | Path | None) -> Path | None:
+    """The folder of data sets: the one given, or that of the environment variable; None without either."""
+    source = "folder" if folder is not None else ENVIRONMENT
+    chosen = folder if folder is not None else os.environ.get(ENVIRONMENT)
+    if not chosen:
+        return None
+    if not Path(chosen).is_dir():
+        raise ArgumentError(f"`{source}` must be a folder that exists, got {str(chosen)!r}")
+    return Path(chosen)
+
+
+def packed_files(folder: str | Path | None, archives: Sequence[str] = ARCHIVES) -> dict[str, Path]:
+    """Packed data sets by their names."""
+    home = data_folder(folder)
+    found = [] if home is None else [p for name in reversed(archives) for p in home.glob(f"{name}/*.npz")]
+    return {path.stem: path for path in found}  # the first archive comes last, and stays
+
+
+def bundled_files() -> dict[str, tuple[Path, Path]]:
+    """Both halves of the data sets inside aeon, by their names, found without importing it: that takes
+    seconds, and could download."""
+    spec = importlib.util.find_spec("aeon")
+    homes = [] if spec is None else spec.submodule_search_locations or []
+    trains = [path for home in homes for path in Path(home, "datasets", "data").glob(f"*/*{TRAIN}")]
+    pairs = [(path, path.with_name(path.name.removesuffix(TRAIN) + TEST)) for path in trains]
+    return {train.name.removesuffix(TRAIN): (train, test) for train, test in pairs if test.exists()}
