@@ -32,8 +32,8 @@ def data_folder(folder: str | Path | None) -> Path | None:
 def packed_files(folder: str | Path | None, archives: Sequence[str] = ARCHIVES) -> dict[str, Path]:
     """Packed data sets by their names."""
     home = data_folder(folder)
-    found = [] if home is None else [p for name in reversed(archives) for p in home.glob(f"{name}/*.npz")]
-    return {path.stem: path for path in found}  # the first archive comes last, and stays
+    files = [] if home is None else [p for name in reversed(archives) for p in home.glob(f"{name}/*.npz")]
+    return {path.stem: path for path in files}  # the first archive comes last, and stays
 
 
 def bundled_files() -> dict[str, tuple[Path, Path]]:

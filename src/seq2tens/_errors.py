@@ -28,12 +28,14 @@ def choice(name: str, value: object, allowed: tuple[object, ...]) -> None:
     """Require one of a few values."""
     if value not in allowed:
         known = [text for text in allowed if isinstance(text, str)]
-        near = did_you_mean(value, known)
-        raise ArgumentError(f"`{name}` must be one of {', '.join(map(repr, allowed))}, got {value!r}{near}")
+        suggestion = did_you_mean(value, known)
+        raise ArgumentError(
+            f"`{name}` must be one of {', '.join(map(repr, allowed))}, got {value!r}{suggestion}"
+        )
 
 
 def did_you_mean(value: object, known: Iterable[str], key: Callable[[str], str] = str) -> str:
     """The end of a sentence that names what was likely meant, empty where nothing is near by its `key`."""
     nearest = {key(name).casefold(): name for name in known}
-    found = difflib.get_close_matches(key(str(value)).casefold(), list(nearest), n=1)
-    return f"; did you mean {nearest[found[0]]!r}?" if found else ""
+    matches = difflib.get_close_matches(key(str(value)).casefold(), list(nearest), n=1)
+    return f"; did you mean {nearest[matches[0]]!r}?" if matches else ""

@@ -53,9 +53,9 @@ def confusion_matrix(
 
     `classes` are rows and columns in their order, by default all that occur, sorted.
     """
-    truth, told = _listed(y_true), _listed(y_pred)
-    classes = sorted({*truth, *told}) if classes is None else _listed(classes)
-    counts = _counts(truth, told, classes)
+    truth, predicted = _listed(y_true), _listed(y_pred)
+    classes = sorted({*truth, *predicted}) if classes is None else _listed(classes)
+    counts = _counts(truth, predicted, classes)
     n = len(counts)
     side = float(np.clip(2.6 + 0.42 * n, 4.2, 12))
     figure = Figure(figsize=(side + 0.8, side), layout="constrained")
@@ -76,17 +76,17 @@ def predictions(
     y_pred: Float[np.ndarray, " sequences"] | Sequence[float],
 ) -> Figure:
     """Predicted numbers against true ones, a dot for each sequence; on the line they are equal."""
-    truth, told = (np.asarray(values, dtype=np.float64) for values in (y_true, y_pred))
+    truth, predicted = (np.asarray(values, dtype=np.float64) for values in (y_true, y_pred))
     check.require(
-        truth.ndim == 1 and truth.shape == told.shape and len(truth) > 0,
+        truth.ndim == 1 and truth.shape == predicted.shape and len(truth) > 0,
         "`y_true` and `y_pred` must be two lists of numbers of one length, "
-        f"got {truth.shape} and {told.shape}",
+        f"got {truth.shape} and {predicted.shape}",
     )
     figure = Figure(figsize=(5.5, 5.5), layout="constrained")
     ax = figure.subplots()
-    ends = [min(truth.min(), told.min()), max(truth.max(), told.max())]
+    ends = [min(truth.min(), predicted.min()), max(truth.max(), predicted.max())]
     ax.plot(ends, ends, color="#999999", linewidth=1)
-    ax.scatter(truth, told, s=14, alpha=0.6, color=COLORS["train"])
+    ax.scatter(truth, predicted, s=14, alpha=0.6, color=COLORS["train"])
     ax.set_xlabel("true")
     ax.set_ylabel("predicted")
     ax.grid(alpha=0.25)

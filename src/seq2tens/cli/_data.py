@@ -133,8 +133,8 @@ def check(data: str) -> None:
     if path.exists():
         return
     if path.suffix.lower() in (*FILES, *TABLES, ".gz") or path.parent != Path():
-        near = did_you_mean(path.name, _neighbours(path), key=lambda name: Path(name).stem)
-        raise UserError(f"No such file or directory: {data}{near}")
+        suggestion = did_you_mean(path.name, _neighbours(path), key=lambda name: Path(name).stem)
+        raise UserError(f"No such file or directory: {data}{suggestion}")
     if data not in (names := dataset_names()):
         raise UserError(_neither(data, names))
 
@@ -213,8 +213,8 @@ def _with_option(sentence: str, columns: Columns) -> str:
     name = absent["name"]
     roles = {columns.id: "--id-column", columns.time: "--time-column", columns.label: "--label-column"}
     option_name = roles.get(name, "--channel-columns")
-    near = did_you_mean(name, absent["known"].split(", "))
-    meant = near.replace("did you mean '", f"did you mean `{option_name} ").replace("'?", "`?")
+    suggestion = did_you_mean(name, absent["known"].split(", "))
+    meant = suggestion.replace("did you mean '", f"did you mean `{option_name} ").replace("'?", "`?")
     return ADVICE.sub("", sentence) + (meant or f"; `{option_name}` names another")
 
 

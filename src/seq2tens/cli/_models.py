@@ -89,8 +89,10 @@ def load(folder: Path) -> Any:
     """A saved classifier or regressor."""
     # one that was just being replaced when its writer was killed has its place there
     if not folder.exists() and not folder.with_name(f".{folder.name}.previous").exists():
-        near = did_you_mean(folder.name, os.listdir(folder.parent) if folder.parent.is_dir() else ())
-        raise UserError(f"`DIR` must be the folder of a saved model, got {folder}, which is not there{near}")
+        suggestion = did_you_mean(folder.name, os.listdir(folder.parent) if folder.parent.is_dir() else ())
+        raise UserError(
+            f"`DIR` must be the folder of a saved model, got {folder}, which is not there{suggestion}"
+        )
     from seq2tens import estimators
 
     with refusing(OSError, path="DIR"):

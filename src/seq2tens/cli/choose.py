@@ -78,8 +78,8 @@ def choose(data: _data.DataArgument, options: ChooseOptions, reading: _data.Read
     _advise(comparison, data, options)
     if numbers is not None:
         trials = [asdict(trial) for trial in comparison.trials]
-        found = {"measure": comparison.measure, "choice": comparison.choice.name, "trials": trials}
-        numbers.write(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+        report = {"measure": comparison.measure, "choice": comparison.choice.name, "trials": trials}
+        numbers.write(json.dumps(report, indent=2, ensure_ascii=False) + "\n")
     if picture is not None:
         from seq2tens import plots
 

@@ -95,8 +95,10 @@ def _row(labelled: Labelled, key: str, data: str) -> int:
     ids = list(map(str, range(len(labelled)) if labelled.ids is None else labelled.ids.tolist()))
     if key not in ids:
         some = ", ".join(ids[:3]) + (", …" if len(ids) > 3 else "")
-        near = did_you_mean(key, ids)
-        raise UserError(f"`--id` must be one of the {len(ids)} ids of {data} ({some}), got {key!r}{near}")
+        suggestion = did_you_mean(key, ids)
+        raise UserError(
+            f"`--id` must be one of the {len(ids)} ids of {data} ({some}), got {key!r}{suggestion}"
+        )
     return ids.index(key)
 
 

@@ -94,15 +94,15 @@ def evaluate_regression(
     predictions: Float[np.ndarray, " sequences"] | Sequence[float],
 ) -> RegressionEvaluation:
     """Compare true numbers with predicted ones."""
-    truth, told = (np.asarray(values, dtype=np.float64) for values in (targets, predictions))
+    truth, predicted = (np.asarray(values, dtype=np.float64) for values in (targets, predictions))
     require(
         truth.ndim == 1 and len(truth) > 0, f"`targets` must be a list of numbers, got shape {truth.shape}"
     )
     require(
-        told.shape == truth.shape,
-        f"`predictions` must have shape (sequences,) = {truth.shape}, got {told.shape}",
+        predicted.shape == truth.shape,
+        f"`predictions` must have shape (sequences,) = {truth.shape}, got {predicted.shape}",
     )
-    error, spread = told - truth, float(np.mean((truth - truth.mean()) ** 2))
+    error, spread = predicted - truth, float(np.mean((truth - truth.mean()) ** 2))
     squared = float(np.mean(error**2))
     return RegressionEvaluation(
         sequences=len(truth),

@@ -131,11 +131,15 @@ def explain_features(
     direction = coefficients @ coefficients.new_tensor(contrast)
     parts = row * direction
     features = describe(model.features_, parts[:, None], sequence, min(top, len(parts)))
-    told = tuple(_contribution(feature, sequence, names) for feature in features)
+    contributions = tuple(_contribution(feature, sequence, names) for feature in features)
     baseline = level + float(intercept @ intercept.new_tensor(contrast))
     total = float(parts.sum())
     return FeatureExplanation(
-        name, baseline + total, baseline, told, total - sum(feature.contribution for feature in told)
+        name,
+        baseline + total,
+        baseline,
+        contributions,
+        total - sum(feature.contribution for feature in contributions),
     )
 
 

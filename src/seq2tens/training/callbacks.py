@@ -151,8 +151,10 @@ class MLflowLog(Callback):
         self.killed = True
 
     def _new_run(self) -> str:
-        found = self.client.get_experiment_by_name(self.experiment)
-        number = self.client.create_experiment(self.experiment) if found is None else found.experiment_id
+        experiment = self.client.get_experiment_by_name(self.experiment)
+        number = (
+            self.client.create_experiment(self.experiment) if experiment is None else experiment.experiment_id
+        )
         return str(self.client.create_run(number, run_name=self.run_name).info.run_id)
 
     def _log(self, row: Row) -> None:

@@ -61,10 +61,10 @@ def read(
     """
     path = Path(path)
     written = {"separator": separator, "decimal": decimal}
-    told = {name: value for name, value in written.items() if value is not None}
+    dialect = {name: value for name, value in written.items() if value is not None}
     if path.is_dir():
         return read_folder(
-            path, columns or Columns(), tables_in(path), lambda file, of: _table(file, of, told)
+            path, columns or Columns(), tables_in(path), lambda file, of: _table(file, of, dialect)
         )
     suffix = suffix_of(path)
     known = ", ".join([*FILES, *TABLES])
@@ -73,8 +73,8 @@ def read(
         f"`path` must end with one of {known}, got {str(path)!r}{HINTS.get(suffix, '')}",
     )
     if suffix in TABLES:
-        return _table(path, columns, told)
-    unused = "columns" if columns else next(iter(told), None)
+        return _table(path, columns, dialect)
+    unused = "columns" if columns else next(iter(dialect), None)
     require(unused is None, f"`{unused}` is for {', '.join(TABLES)} files only, got it with {str(path)!r}")
     return FILES[suffix](path)
 
@@ -90,10 +90,10 @@ def tables_in(folder: Path) -> list[Path]:
     return sorted(path for path in files if path.is_file() and suffix_of(path) in TABLES)
 
 
-def _table(path: Path, columns: Columns | None, told: dict[str, str]) -> Labelled:
+def _table(path: Path, columns: Columns | None, dialect: dict[str, str]) -> Labelled:
     suffix = suffix_of(path)
     require(
-        not told or suffix != ".parquet",
-        f"`{next(iter(told), '')}` is for .csv files only, got it with {str(path)!r}",
+        not dialect or suffix != ".parquet",
+        f"`{next(iter(dialect), '')}` is for .csv files only, got it with {str(path)!r}",
     )
-    return TABLES[suffix](path, columns, **told)
+    return TABLES[suffix](path, columns, **dialect)

@@ -66,10 +66,10 @@ def _index_as_columns(frame: Any) -> tuple[Any, tuple[str, ...]]:
     names = [
         other if name is None else str(name) for name, other in zip(frame.index.names, unnamed, strict=True)
     ]
-    kept = [name for name in names if name is not None and name not in frame.columns]
-    if len(kept) < levels:
+    named = [name for name in names if name is not None and name not in frame.columns]
+    if len(named) < levels:
         return frame, ()
-    return frame.rename_axis(names).reset_index(), tuple(kept)
+    return frame.rename_axis(names).reset_index(), tuple(named)
 
 
 def concatenated(tables: Sequence[nw.DataFrame[Any]], name: str) -> nw.DataFrame[Any]:

@@ -62,16 +62,16 @@ def _by_step(names: Sequence[str], channels: Sequence[str] | None) -> dict[str, 
     """The columns of each channel in the order of their numbers."""
     numbered: dict[str, dict[int, str]] = {}
     for name in names:
-        found = STEP.fullmatch(name)
-        channel = (found[1] or UNNAMED) if found else None
+        match = STEP.fullmatch(name)
+        channel = (match[1] or UNNAMED) if match else None
         if channels is not None and channel not in channels:
             continue
         require(
-            found is not None,
+            match is not None,
             f"`frame` as a wide table must have columns of steps such as `x_0`, got `{name}`; name the "
             "`channels`, or give the columns of each",
         )
-        numbered.setdefault(str(channel), {})[int(found[2])] = name  # type: ignore[index]
+        numbered.setdefault(str(channel), {})[int(match[2])] = name  # type: ignore[index]
     first = next(iter(numbered.values()), {})
     for channel, steps in numbered.items():
         require(

@@ -170,8 +170,8 @@ def _scores(
     network: nn.Module, inputs: Inputs, source: Source, metrics: Mapping[str, Metric]
 ) -> dict[str, float]:
     """The measures of some stays, rounded as they are kept."""
-    found = validate(network, inputs.loss, source, metrics, Fabric(devices=1), 1)
-    return {name: round(found[f"validation_{name}"], 6) for name in metrics}
+    scores = validate(network, inputs.loss, source, metrics, Fabric(devices=1), 1)
+    return {name: round(scores[f"validation_{name}"], 6) for name in metrics}
 
 
 def _probabilities(logits: Float[Tensor, "rows 2"]) -> Float[np.ndarray, " rows"]:

@@ -106,11 +106,11 @@ def record(cells: Iterable[MortalityCell], rows: Iterable[MortalityRow], journal
     """Tell the journal how finished trials went."""
     done = {row.key: row for row in rows}
     for study in dict.fromkeys(Study(cell.model, cell.epoch_limit, cell.recipe) for cell in cells):
-        kept = _open(study, journal)
-        for trial in kept.get_trials(deepcopy=False):
+        optuna_study = _open(study, journal)
+        for trial in optuna_study.get_trials(deepcopy=False):
             row = done.get(study.cell(trial.params).key) if study.is_whole(trial) else None
             if row is not None and not trial.state.is_finished():
-                kept.tell(trial.number, validation_measures(row), skip_if_finished=True)
+                optuna_study.tell(trial.number, validation_measures(row), skip_if_finished=True)
 
 
 def choose(cells: Iterable[MortalityCell], rows: Iterable[MortalityRow]) -> str | None:
@@ -167,14 +167,14 @@ def _plan(study: Study, journal: str | Path | None, n_trials: int) -> list[Any]:
         return _draw(study, _open(study, journal), n_trials)
 
 
-def _draw(study: Study, kept: Any, n_trials: int) -> list[Any]:
+def _draw(study: Study, optuna_study: Any, n_trials: int) -> list[Any]:
     optuna = _optuna()
     space = {name: _distribution(domain) for name, domain in study.space.items()}
-    while len(whole := [t for t in kept.get_trials(deepcopy=False) if study.is_whole(t)]) < n_trials:
+    while len(whole := [t for t in optuna_study.get_trials(deepcopy=False) if study.is_whole(t)]) < n_trials:
         # Whoever draws a trial draws the same.
-        number = len(kept.get_trials(deepcopy=False))
-        kept.sampler = optuna.samplers.RandomSampler(seed=_seed(study.model, number))
-        kept.ask(fixed_distributions=space)
+        number = len(optuna_study.get_trials(deepcopy=False))
+        optuna_study.sampler = optuna.samplers.RandomSampler(seed=_seed(study.model, number))
+        optuna_study.ask(fixed_distributions=space)
     return whole[:n_trials]
 
 

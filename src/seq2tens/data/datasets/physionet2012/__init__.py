@@ -161,8 +161,8 @@ def _read_later(home: Path, number: int) -> dict[str, Int[np.ndarray, " stays"]]
     path = home / LATER_FILE
     require(path.is_file(), f"`split` {number} must be in {path}, which does not exist")
     with naming(path):
-        found = read_arrays(path, tuple(f"{part}{number}" for part in PARTS))
-        return _read_split({part: found[f"{part}{number}"] for part in PARTS})
+        arrays = read_arrays(path, tuple(f"{part}{number}" for part in PARTS))
+        return _read_split({part: arrays[f"{part}{number}"] for part in PARTS})
 
 
 def _check_apart(division: dict[str, Int[np.ndarray, " stays"]]) -> None:
