@@ -110,6 +110,29 @@ def test_our_runs_stand_beside_the_authors_own():
     assert "single-runs" not in told([row("ECG", "fcn128", recipe="fast")])[0]
 
 
+def test_zeros_in_front_and_masks_stand_side_by_side():
+    found = [
+        row("ECG", "fcn64-ls2t64-3", seed=seed, recipe=recipe, accuracy=accuracy + seed / 100)
+        for recipe, accuracy in (("paper", 0.88), ("paper-masked", 0.85))
+        for seed in (0, 1)
+    ]
+    (only,) = told([*found, row("LIBRAS", "fcn128", recipe="paper")])[0]["padding"].rows
+    assert [cell.text for cell in only[:2]] == ["ECG", "FCN64-LS2T64³"]
+    assert [cell.text for cell in only[2:]] == ["0.885 ± 0.007 (2)", "0.855 ± 0.007 (2)", "+0.030", "0.333"]
+    assert (only[2].published, only[3].published) == (0.892, None)
+    assert "padding" not in told(found[:2])[0]
+
+
+def test_the_gain_is_told_by_data_set():
+    found = [row("AUSLAN", "fcn64-ls2t64-3", accuracy=0.99), row("AUSLAN", "fcn128", accuracy=0.975)]
+    table = told([*found, row("LIBRAS", "fcn128")])[0]["gains"]
+    assert table.header == ("data set", "in the paper", "fast")
+    assert [cells[0].text for cells in table.rows][:3] == ["ECG", "AUSLAN", "PEMS"]
+    assert [cell.text for cell in line(table, "AUSLAN").values()] == ["AUSLAN", "+0.017", "+0.015"]
+    assert line(table, "LIBRAS")["fast"].text == "not run"
+    assert "gains" not in told(found[:1])[0]
+
+
 def test_the_claim_is_tested_on_common_data_sets_only():
     found = [
         row("ECG", "fcn64-ls2t64-3", accuracy=0.9),

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from seq2tens.experiments.report.runs import known
 from seq2tens.experiments.report.statistics import permutation_test
-from seq2tens.experiments.report.tables import NONE, Entry, Score, Table, count
+from seq2tens.experiments.report.tables import MORE, NONE, NOT_RUN, Entry, Score, Table, count, signed
+from seq2tens.experiments.tsc.published import DATASETS
 from seq2tens.experiments.tsc.published_runs import RUNS, PublishedRun
-from seq2tens.experiments.tsc.results import CellRuns, Results, label, published_name
+from seq2tens.experiments.tsc.results import CellRuns, Results, label, published, published_name
 from seq2tens.experiments.tsc.table import MASKED, PUBLISHED
 
 # The authors' accuracies are known to so many digits.
@@ -35,6 +36,65 @@ def single_runs(all_results: Sequence[Results]) -> Table | None:
     return (
         Table("single-runs", "Our runs and the authors'", header, tuple(rows), notes=notes) if rows else None
     )
+
+
+def padding(all_results: Sequence[Results]) -> Table | None:
+    """Cells that were run with zeros in front and with masks, side by side; None where there is none yet."""
+    cells = {results.recipe: results.cells for results in all_results}
+    zeros, masks = (cells.get(recipe, {}) for recipe in (PUBLISHED, MASKED))
+    rows = [
+        (Entry(dataset), Entry(label(model)), *_padded(zeros[dataset, model], masks[dataset, model]))
+        for dataset, model in sorted(zeros)
+        if (dataset, model) in masks
+    ]
+    header = ("data set", "model", PUBLISHED, MASKED, "difference", "p")
+    notes = (
+        "The same training with zeros in front, which a network sees, and with masks, which hide the length; "
+        "the difference is what the zeros add. How many runs stands in brackets, and p is that of the "
+        "permutation test.",
+    )
+    return Table("padding", "Zeros in front, or masks", header, tuple(rows), notes=notes) if rows else None
+
+
+def _padded(zeros: CellRuns, masks: CellRuns) -> tuple[Entry, ...]:
+    p = permutation_test(*([row.accuracy for row in runs.rows] for runs in (zeros, masks)))
+    texts = [f"{runs.score('accuracy').text} ({len(runs.rows)})" for runs in (zeros, masks)]
+    paper = published(zeros.rows[0].dataset, zeros.rows[0].model)
+    return (
+        Entry(texts[0], zeros.accuracy, paper, better=MORE),
+        Entry(texts[1], masks.accuracy),
+        _signed(zeros.accuracy - masks.accuracy),
+        Entry(f"{p:.3f}", p),
+    )
+
+
+def gains(all_results: Sequence[Results], pair: tuple[str, str]) -> Table | None:
+    """By data set, the accuracy of the first model less that of the second, the largest published gain first;
+    None where neither recipe has both."""
+    run = [results for results in all_results if _gain_of(results, pair)]
+    paper = {dataset: _published_gain(dataset, pair) for dataset in DATASETS}
+    order = sorted(paper, key=lambda dataset: -(paper[dataset] or 0.0))
+    rows = [
+        (Entry(dataset), _signed(paper[dataset]), *(_signed(_gain_of(r, pair).get(dataset)) for r in run))
+        for dataset in order
+    ]
+    caption = f"Where the gain is: {label(pair[0])} less {label(pair[1])}"
+    header = ("data set", "in the paper", *(results.recipe for results in run))
+    return Table("gains", caption, header, tuple(rows)) if run else None
+
+
+def _gain_of(results: Results, pair: tuple[str, str]) -> dict[str, float]:
+    one, other = (results.of(model) for model in pair)
+    return {name: runs.accuracy - other[name].accuracy for name, runs in one.items() if name in other}
+
+
+def _published_gain(dataset: str, pair: tuple[str, str]) -> float | None:
+    one, other = (published(dataset, model) for model in pair)
+    return None if one is None or other is None else one - other
+
+
+def _signed(value: float | None) -> Entry:
+    return Entry(NOT_RUN) if value is None else Entry(signed(value), value)
 
 
 def _compared(runs: CellRuns, theirs: Sequence[PublishedRun]) -> tuple[Entry, ...]:

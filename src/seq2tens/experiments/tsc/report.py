@@ -13,7 +13,7 @@ from seq2tens.experiments.report.runs import in_order, provenance
 from seq2tens.experiments.report.statistics import ALPHA, ROPE, Posterior, Scores, ranking, signed_rank
 from seq2tens.experiments.report.tables import NONE, Entry, Table, count, signed
 from seq2tens.experiments.tsc import tables
-from seq2tens.experiments.tsc.comparison import single_runs
+from seq2tens.experiments.tsc.comparison import gains, padding, single_runs
 from seq2tens.experiments.tsc.experiment import EXPERIMENT
 from seq2tens.experiments.tsc.results import Results, label, published, published_scores, summarise
 from seq2tens.experiments.tsc.table import NO_RECIPE, RECIPES, Row, grid
@@ -108,8 +108,9 @@ def _accuracies(finished: _Finished, details: bool) -> Part:
     blocks: list[Block] = []
     for results in finished.all:
         blocks += _accuracy_table(results, details)
-    if (compared := single_runs(finished.trained)) is not None:
-        blocks.append(compared)
+    trained = finished.trained
+    compared = (single_runs(trained), padding(trained), gains(trained, tables.CLAIMS[0]))
+    blocks += [table for table in compared if table is not None]
     far = tables.far_off(finished.all)
     blocks.append(far if far.rows else f"No accuracy is off the published mean by more than {FAR}.")
     return Part("Accuracies", tuple(blocks))
