@@ -128,8 +128,6 @@ def sentences(found: dict[str, Point]) -> str:
     number = next(iter(found.values())).datasets
     random, rocket = (f"{ours[name]} in {found[name].seconds:.0f} s" for name in RIVALS)
     return (
-        "![Mean test accuracy against seconds for all classifiers; the blue ones are ours]"
-        "(docs/figures/accuracy.svg)\n\n"
         f"- **The paper**, mean test accuracy over these {number} data sets: "
         f"FCN-LS2T {claimed['FCN64-LS2T64³']:.3f}, FCN {claimed['FCN128']:.3f}, "
         f"LS2T {claimed['LS2T64³']:.3f}.\n"

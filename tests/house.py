@@ -9,15 +9,15 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 # Each room may import those after it.
 ROOMS = {
-    "cli": "the command `seq2tens`, one file per verb",
+    "cli": "the command `seq2tens`, one file per command",
     "experiments": "the paper's tables: cells, runners, reports, baselines",
-    "explaining": "what carried a prediction",
-    "estimators": "classifiers, regressors, feature maps and imputers",
-    "exporting": "modules as programs for other runtimes: torch.export, ONNX",
-    "training": "the one loop; knows no model",
-    "models": "networks of other papers: GP-VAE, irregular times",
+    "explaining": "attributions: how inputs contribute to a prediction",
+    "estimators": "classifiers, regressors, feature transformers and imputers",
+    "exporting": "export to ONNX and torch.export",
+    "training": "the training loop; knows no model",
+    "models": "networks of other papers: GP-VAE, irregular sampling",
     "data": "ragged sequences, preparation, readers, datasets",
-    "distributed": "several processes; a sequence split over them",
+    "distributed": "data and sequence parallelism over several processes",
     "nn": "layers and networks: parameters and wiring, each written once",
     "functional": "pure functions; arguments are checked here, once",
     "algebra": "the free algebra, the full map, words, strings",

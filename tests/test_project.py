@@ -63,8 +63,44 @@ def test_the_ci_covers_the_supported_pythons():
     low, high = re.search(r'requires-python = ">=3\.(\d+),<3\.(\d+)"', pyproject).groups()
     matrix = CI["jobs"]["test"]["strategy"]["matrix"]
     assert matrix["python"] == [f"3.{minor}" for minor in range(int(low), int(high))]
+    assert matrix["python"] == re.findall(r'"Programming Language :: Python :: (3\.\d+)"', pyproject)
     assert f"matrix.python == '3.{int(high) - 1}'" in CI["jobs"]["test"]["continue-on-error"]
     assert {name.partition("-")[0] for name in matrix["system"]} == {"ubuntu", "macos", "windows"}
+
+
+def commands(workflow):
+    """What a workflow runs in a shell, with every value of its matrix written out."""
+    for job in workflow["jobs"].values():
+        targets = job.get("strategy", {}).get("matrix", {}).get("target", [""])
+        for step in job["steps"]:
+            for target in targets:
+                yield step.get("run", "").replace("${{ matrix.target }}", target)
+
+
+@pytest.mark.parametrize("workflow", [CI, RELEASE], ids=["ci", "release"])
+def test_workflows_call_what_is_there(workflow):
+    text = "\n".join(commands(workflow))
+    called = set(re.findall(r"\bmake ([\w-]+)", text))
+    assert called
+    assert called <= make_targets()
+    extras = set(re.findall(r"\.\[(\w+)\]", text))
+    pyproject = (ROOT / "pyproject.toml").read_text()
+    assert all(re.search(rf"^{extra} = \[", pyproject, re.MULTILINE) for extra in extras)
+    assert all((ROOT / path).exists() for path in re.findall(r"[\w/]+\.(?:txt|py|sh)\b", text))
+
+
+def test_the_ci_installs_the_releases_that_tests_have_passed_with():
+    """Ignoring `requires-python` would let old Pythons take releases that were not made for them."""
+    (install,) = [command for command in commands(CI) if "pip install" in command]
+    assert "--constraint constraints.txt" in install
+    assert "--ignore-requires-python" not in install
+
+
+def test_wheels_are_tried_by_a_script_that_is_there():
+    (script,) = re.findall(
+        r"^test-command = .*\{project\}/([\w/.]+)", (ROOT / "pyproject.toml").read_text(), re.M
+    )
+    assert (ROOT / script).exists()
 
 
 def test_releases_are_published_without_a_password():

@@ -1,7 +1,7 @@
-"""Change of order: find by sliding windows when B begins to lead A.
+"""Change of order: detect with sliding windows when B starts to lead A.
 
-Two sensors fire in pairs. First A leads B, later B leads A; rates, means and variances stay the same. Level 2
-of the LS2T map sees the order, and `sliding_ls2t` evaluates it in every window at once: change point detection.
+Change point detection: two sensors fire in pairs. First A leads B, later B leads A; rates, means and variances
+stay the same. Level 2 of the LS2T map captures the order, and `sliding_ls2t` evaluates it in every window.
 """
 
 # %%
@@ -32,7 +32,7 @@ found = int(local.argmax())
 print(f"the order changes at step {found}; the truth is {CHANGE}")
 
 # %%
-# ## See
+# ## Plot
 figure = Figure(figsize=(9, 4.6), layout="constrained")
 top, bottom = figure.subplots(2, sharex=True)
 top.plot(x[0], linewidth=0.4)

@@ -1,7 +1,7 @@
-"""A custom network in ten lines, beside an LSTM.
+"""A custom network in ten lines, compared with an LSTM.
 
-`LS2T` is an `nn.Module` like `nn.LSTM`: put it into `nn.Sequential` and train it with your own loop. The task,
-did A come before B?, is one that only order can solve.
+`LS2T` is an `nn.Module` like `nn.LSTM`: use it in `nn.Sequential` and train it with your own loop. The task,
+"did A come before B?", depends on order alone.
 """
 
 # %%
@@ -70,7 +70,7 @@ for name, model in {"LS2T": network, "LSTM": Recurrent()}.items():
     print(f"{name}: accuracy {accuracy:.3f} after 120 steps in {seconds:.1f} s")
 
 # %%
-# ## See
+# ## Plot
 figure = Figure(figsize=(7, 3.4), layout="constrained")
 ax = figure.subplots()
 for name, curve in curves.items():

@@ -1,9 +1,9 @@
-"""ECG: find abnormal heartbeats, with calibrated probabilities.
+"""ECG: detect abnormal heartbeats, with calibrated probabilities.
 
-Two electrodes, one beat per sequence, normal or abnormal. The output is a probability, and its quality is
-measured by accuracy, the area under the ROC curve and that under the precision-recall curve.
+Each sequence is one heartbeat, recorded by two electrodes, normal or abnormal. We evaluate the predicted
+probabilities by accuracy and the areas under the ROC and precision-recall curves.
 
-With `SEQ2TENS_DATA` set the beats are those of the ECG data set of the archive; otherwise they are simulated.
+With `SEQ2TENS_DATA` set, the data are the ECG data set of the archive; otherwise the beats are simulated.
 """
 
 # %%
@@ -41,7 +41,7 @@ print(train.sequences)
 
 # %%
 # ## Train and evaluate
-# The default chooses the regularisation by leave-one-out, and the probabilities are calibrated the same way.
+# Leave-one-out cross-validation chooses the regularisation and calibrates the probabilities.
 model = RandomLS2TClassifier(class_weight="balanced", random_state=0).fit(train.sequences, train.labels)
 probabilities = model.predict_proba(test.sequences)
 found = evaluate(test.labels, probabilities, model.classes_)

@@ -1,10 +1,10 @@
 """Handwriting: classify pen trajectories.
 
-A pen gives its velocity at every step. The order of the strokes tells the letter; random LS2T features with
-ridge regression read it in seconds.
+The data are the velocities of a pen. The order of the strokes determines the letter; random LS2T features with
+ridge regression classify it in seconds.
 
-With `SEQ2TENS_DATA` set, the letters are those of CharacterTrajectories (20 classes, real pens); otherwise
-four letters are drawn from templates with random slant, speed and noise.
+With `SEQ2TENS_DATA` set, the data set is CharacterTrajectories (20 classes, real pens); otherwise four letters
+are generated from templates with random slant, speed and noise.
 """
 
 # %%
@@ -52,8 +52,8 @@ wrong = np.flatnonzero(predicted != test.labels)
 print(f"accuracy {np.mean(predicted == test.labels):.3f}, {len(wrong)} of {len(test)} wrong")
 
 # %%
-# ## Look at some
-# The pen's path is the running sum of its velocity. Mistakes come first, in red.
+# ## Plot some letters
+# The path of the pen is the cumulative sum of its velocity. Mistakes come first, in red.
 shown = [*wrong[:6], *np.flatnonzero(predicted == test.labels)][:18]
 figure = Figure(figsize=(9, 4.8), layout="constrained")
 for ax, row in zip(figure.subplots(3, 6).flat, shown):

@@ -1,12 +1,12 @@
-"""Healing digits: restore the missing pixels of short films.
+"""Healing digits: impute the missing pixels of short videos.
 
-Digits turn from frame to frame, and almost half of the pixels are lost. A GP-VAE reads all frames together and
-fills them, as in the Healing MNIST experiment, here with the small digits of scikit-learn.
+Digits rotate from frame to frame, and almost half of the pixels are missing. A GP-VAE reads all frames and
+imputes the pixels, as in the Healing MNIST experiment, here with the small digits of scikit-learn.
 """
 
 # %%
 # ## The data
-# 8 × 8 digits, enlarged to 16 × 16, turning by a random angle per frame.
+# 8 × 8 digits, enlarged to 16 × 16, rotated by a random angle per frame.
 import numpy as np
 from matplotlib.figure import Figure
 from scipy.ndimage import rotate, zoom
@@ -35,7 +35,7 @@ rng = np.random.default_rng(0)
 digits = load_digits().images
 train, truth = films(digits[:300], rng), films(digits[1700:1750], rng)
 X, hidden = held_out(truth, 0.45, rng)
-print(f"{len(train)} films to train, {len(truth)} to restore, {hidden.mean():.0%} of the pixels hidden")
+print(f"{len(train)} videos to train, {len(truth)} to impute, {hidden.mean():.0%} of the pixels hidden")
 
 # %%
 # ## Train
@@ -47,7 +47,7 @@ for imputer in (MeanImputer().fit(train), ForwardImputer().fit(train), model):
     print(f"{type(imputer).__name__:15} {wrong:.1%} of the hidden pixels wrong")
 
 # %%
-# ## See
+# ## Plot
 filled = model.transform(X)
 figure = Figure(figsize=(8, 6.4), layout="constrained")
 rows = [(film, kind) for film in (0, 1) for kind in ("given", "restored", "truth")]
@@ -63,4 +63,4 @@ for axes, (film, kind) in zip(figure.subplots(6, FRAMES), rows):
 plots.save(figure, "digits.png")
 
 # %%
-# ![Two films of turning digits: with missing pixels in orange, restored by the GP-VAE, and the truth](digits.png)
+# ![Two videos of rotating digits: with missing pixels in orange, imputed by the GP-VAE, and the truth](digits.png)

@@ -1,10 +1,10 @@
-"""An ICU stay explained: which measurements, at which hours, raised the risk.
+"""An ICU stay explained: which measurements raised the risk, and when.
 
-Irregular times and missing values go into the network as they are. `explain` then splits the prediction into
+The network takes irregular times and missing values directly. `explain` then decomposes the prediction into
 contributions of variables at times, and of ordered pairs of times, that add up exactly.
 
-With `SEQ2TENS_DATA` set the stays are those of the PhysioNet 2012 challenge; otherwise they are simulated:
-patients get worse where lactate rises before blood pressure falls.
+With `SEQ2TENS_DATA` set, the stays are those of the PhysioNet 2012 challenge; otherwise they are simulated:
+a patient deteriorates if lactate rises before blood pressure falls.
 """
 
 # %%
@@ -58,7 +58,7 @@ print(f"AUROC {found.auroc:.3f}, AUPRC {found.auprc:.3f}")
 
 # %%
 # ## One stay
-# The one at highest risk among those that ended badly. The output is the logarithm of the odds.
+# The stay with the highest predicted risk among those with a bad outcome. The output is the log-odds.
 stay = int(np.argmax(np.where(truth == 1, probabilities[:, 1], 0)))
 why = explain(model, new[stay], names=names)
 print(
@@ -72,8 +72,8 @@ for pair in why.top_pairs(3):
 why.plot("why.png", unit="hours")
 
 # %%
-# Red raises the risk, blue lowers it. Arcs are ordered pairs of times that matter together.
+# Red raises the risk, blue lowers it. Arcs are ordered pairs of times that interact.
 #
 # ![Heat map of contributions by variable and hour, with arcs above for pairs of times](why.png)
 #
-# A contribution says how the network came to its output. It does not say what a treatment would change.
+# Contributions describe how the network computed its output. They are not effects of a treatment.

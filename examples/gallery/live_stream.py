@@ -1,7 +1,7 @@
 """A live stream: a prediction after every step.
 
 A sensor sends one row at a time. The classifier keeps a state of fixed size, and its probabilities after each
-row are those that `predict_proba` gives for all rows so far: early classification without waiting for the end.
+row equal those of `predict_proba` for all rows so far: online, early classification.
 
 The movements (BasicMotions: standing, walking, running, badminton) come with aeon.
 """
@@ -9,7 +9,7 @@ The movements (BasicMotions: standing, walking, running, badminton) come with ae
 # %%
 # ## Train
 # Streams need `scaling="channel"` and no time embedding: the end of a sequence is not known in advance.
-# Training on shorter and longer beginnings teaches the network to decide early.
+# Training on prefixes of different length teaches the network to decide early.
 import time
 
 import numpy as np
@@ -46,7 +46,7 @@ print(f"stream and predict_proba differ by {np.abs(history[-1] - whole).max():.1
 print(f"median time of a step {1e3 * np.median(latencies):.2f} ms")
 
 # %%
-# ## How soon is it sure?
+# ## How early is the decision?
 figure = Figure(figsize=(9, 5), layout="constrained")
 for ax, (label, history) in zip(figure.subplots(2, 2, sharex=True, sharey=True).flat, histories.items()):
     for name, curve in zip(model.classes_, history.T):

@@ -1,9 +1,9 @@
 """Benchmark several classifiers on your own data.
 
-Cross-validation inside the training data, accuracy and seconds side by side, with the baselines of the field:
-ROCKET and nearest neighbours with dynamic time warping from aeon.
+Compare accuracy and seconds by cross-validation on the training data, with two standard baselines from aeon:
+ROCKET and nearest neighbours with dynamic time warping.
 
-Replace `load_dataset` by `read("your.csv")`; the rest stays as it is.
+To use your own data, replace `load_dataset` by `read("your.csv")`.
 """
 
 # %%
@@ -49,7 +49,7 @@ for name, make in candidates.items():
     print(f"{name:22} accuracy {np.mean(scores):.3f}  {results[name][1]:.2f} s per fold")
 
 # %%
-# ## See
+# ## Plot
 figure = Figure(figsize=(7.5, 4), layout="constrained")
 ax = figure.subplots()
 for name, (accuracy, seconds) in results.items():
@@ -64,4 +64,4 @@ plots.save(figure, "benchmark.png")
 # %%
 # ![Accuracy against seconds for five classifiers on GunPoint](benchmark.png)
 #
-# With so few sequences differences of a few hundredths may be chance. Repeat with other seeds before you choose.
+# With so few sequences, differences of a few hundredths may be due to chance. Repeat with other seeds before you choose.

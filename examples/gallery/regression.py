@@ -26,7 +26,7 @@ print(
 )
 
 # %%
-# ## See
+# ## Plot
 figure = Figure(figsize=(4.6, 4.2), layout="constrained")
 ax = figure.subplots()
 ax.plot(truth, predicted, "o", color="#3b6fb6", alpha=0.7)

@@ -1,7 +1,7 @@
 """Signatures and log-signatures, and how they relate to LS2T.
 
 The signature of a path is the Seq2Tens map with the lift exp, applied to increments. Its second level holds the
-area that a path encloses, which tells clockwise from counterclockwise loops.
+area that a path encloses, which distinguishes clockwise from counterclockwise loops.
 """
 
 # %%
@@ -25,7 +25,7 @@ print(f"log-signature, level 2: {log.levels[2][0].round(decimals=3).tolist()}")
 
 # %%
 # ## Chen's identity
-# The signature of two paths on end is the product of theirs.
+# The signature of a concatenated path is the product of the signatures.
 first, second = circle[:, :31], circle[:, 30:]
 product = signature(first, order=4) * signature(second, order=4)
 print(f"difference {(product.flatten() - signature(circle, order=4).flatten()).abs().max():.1e}")
@@ -33,7 +33,7 @@ print(f"difference {(product.flatten() - signature(circle, order=4).flatten()).a
 
 # %%
 # ## As features
-# Noisy loops, half of them clockwise. Level 1 cannot tell them apart, level 2 can.
+# Noisy loops, half of them clockwise. Level 1 cannot distinguish them, level 2 can.
 def loops(number):
     turn = torch.where(torch.arange(number) % 2 == 0, 1.0, -1.0).double()
     start = 6.28 * torch.rand(number, 1, dtype=torch.float64)
@@ -49,7 +49,7 @@ for order in (1, 2, 3):
     print(f"order {order}: {tables[0].shape[1]:2} features, accuracy {model.score(tables[1], truth):.3f}")
 
 # %%
-# ## See
+# ## Plot
 figure = Figure(figsize=(8.5, 3.8), layout="constrained")
 left, right = figure.subplots(1, 2)
 coordinates = signature(test, order=2)

@@ -1,7 +1,7 @@
 """Strings: count gapped m-mers, as string kernels do.
 
-For letters as unit vectors, the Seq2Tens map counts every subsequence of m letters, neighbours or not. The table
-below classifies made-up DNA in which motif TATA comes before or after motif GGC.
+For letters as unit vectors, the Seq2Tens map counts every subsequence of m letters, adjacent or not. We classify
+synthetic DNA in which motif TATA comes before or after motif GGC.
 """
 
 # %%
@@ -35,7 +35,7 @@ print(strands[0], strands[1], sep="\n")
 
 # %%
 # ## Classify
-# Order 1 counts letters, order 2 ordered pairs, order 3 triples. Counts are divided by their number in a strand.
+# Order 1 counts letters, order 2 ordered pairs, order 3 triples. Counts are normalised by the number of m-mers in a strand.
 counted = string_features(strands, order=3)
 tables = [level.flatten(1).double() for level in counted.tensor.levels[1:]]
 tables = [table / table.sum(1, keepdim=True) for table in tables]
@@ -45,7 +45,7 @@ for order in (1, 2, 3):
     print(f"order {order}: {table.shape[1]} features, accuracy {model.score(table[400:], y[400:]):.3f}")
 
 # %%
-# ## Which pairs tell the classes apart?
+# ## Which pairs separate the classes?
 pairs = (tables[1][y == 1].mean(0) - tables[1][y == 0].mean(0)).reshape(4, 4).numpy()
 figure = Figure(figsize=(4.6, 3.8), layout="constrained")
 ax = figure.subplots()

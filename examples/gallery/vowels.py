@@ -1,14 +1,14 @@
 """Who is speaking? Classify variable-length recordings.
 
-Nine speakers say two vowels; each recording has 12 channels and 7 to 29 steps. Two classifiers: random
-features, which fit in a second, and the paper's network FCN-LS2T.
+Nine speakers say two vowels; each recording has 12 channels and 7 to 29 steps. We compare random
+features, which fit in a second, with the paper's network FCN-LS2T.
 
 The recordings (JapaneseVowels) come with aeon.
 """
 
 # %%
 # ## The data
-# `Sequences` holds recordings of unequal length without padding.
+# `Sequences` holds recordings of variable length without padding.
 import time
 
 from seq2tens import plots
@@ -23,7 +23,7 @@ print(
 
 # %%
 # ## Random features and ridge regression
-# Nothing to tune, nothing trained by gradients.
+# No tuning and no gradient descent.
 begin = time.perf_counter()
 quick = RandomLS2TClassifier(random_state=0).fit(train.sequences, train.labels)
 print(f"accuracy {quick.score(test.sequences, test.labels):.3f} after {time.perf_counter() - begin:.1f} s")
@@ -31,7 +31,7 @@ print(f"accuracy {quick.score(test.sequences, test.labels):.3f} after {time.perf
 # %%
 # ## The paper's network
 # Convolutions, then three low-rank Seq2Tens layers; here half as wide as in the paper and trained briefly.
-# Leave out the widths and `epochs` for the full model.
+# Omit the widths and `epochs` for the full model.
 begin = time.perf_counter()
 model = FCNLS2TClassifier(fcn_width=32, width=32, epochs=10, validation_fraction=0.2, random_state=0)
 model.fit(train.sequences, train.labels)

@@ -1,12 +1,12 @@
-"""A ward chart with gaps: imputation with intervals.
+"""A ward chart with missing values: imputation with uncertainty.
 
-Four vital signs every hour, 40 % of the entries missing. A GP-VAE fills them, draws alternatives and gives
-prediction intervals: multiple imputation with uncertainty. The chart is simulated, so the truth is known.
+Four vital signs every hour, 40 % of the entries missing. A GP-VAE imputes them, with
+multiple imputations and prediction intervals. The chart is simulated, so the truth is known.
 """
 
 # %%
 # ## The data
-# Slow common trends drive pulse, pressure, respiration and temperature.
+# Slow shared trends drive pulse, pressure, respiration and temperature.
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -38,7 +38,7 @@ print(f"{np.isnan(X).mean():.0%} of {X.shape} entries are missing")
 
 # %%
 # ## Fit and compare
-# The score is minus the mean squared error, in standard deviations of the channel.
+# The score is the negative mean squared error, in standard deviations of the channel.
 model = GPVAEImputer(epochs=30, random_state=0).fit(train)
 for imputer in (MeanImputer().fit(train), LinearImputer().fit(train), model):
     print(f"{type(imputer).__name__:15} {imputer.score(X, truth):.3f}")
@@ -47,7 +47,7 @@ inside = ((truth >= low) & (truth <= high))[hidden].mean()
 print(f"{inside:.0%} of the hidden entries lie in their 90 % interval")
 
 # %%
-# ## Draw one chart
+# ## Plot one chart
 filled = model.transform(X)
 figure = Figure(figsize=(9, 6.5), layout="constrained")
 for ax, name, sign in zip(figure.subplots(4, sharex=True), NAMES, range(4)):
