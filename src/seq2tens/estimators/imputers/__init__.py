@@ -4,7 +4,8 @@ from seq2tens.estimators.imputers.autoencoder import LatentImputer
 from seq2tens.estimators.imputers.base import Imputer
 from seq2tens.estimators.imputers.interpolation import ForwardImputer, LinearImputer, MeanImputer
 from seq2tens.estimators.imputers.point import PointImputer
-from seq2tens.estimators.imputers.pypots import BRITSImputer, PyPOTSImputer, SAITSImputer
+from seq2tens.estimators.imputers.pypots import PyPOTSImputer
+from seq2tens.estimators.imputers.pypots_networks import BRITSImputer, SAITSImputer
 from seq2tens.estimators.imputers.vae import GPVAEImputer, HIVAEImputer, VAEImputer
 
 # Names for the shell.
