@@ -11,9 +11,9 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -24,6 +24,7 @@ from seq2tens._storage import Tensors
 from seq2tens.data import Sequences, held_out
 from seq2tens.estimators.devices import find_device
 from seq2tens.estimators.imputers.autoencoder import constants
+from seq2tens.estimators.imputers.base import Draws
 from seq2tens.estimators.imputers.formats import Values
 from seq2tens.estimators.imputers.point import LEFT_OUT, PointImputer
 from seq2tens.estimators.saving import plain
@@ -72,6 +73,9 @@ class PyPOTSImputer(PointImputer):
     random_state: RandomState = None
     device: str = "auto"
 
+    # Sequences on which epochs are compared (None: all).
+    _compared: ClassVar[int | None] = None
+
     def _network(self, pypots: Any, **common: Any) -> Any:
         """The model of PyPOTS, untrained; `common` are the arguments that all of them have."""
         raise NotImplementedError
@@ -85,7 +89,8 @@ class PyPOTSImputer(PointImputer):
         # The same entries on which `PointImputer` looks at errors.
         trained, hidden = held_out(X.values, LEFT_OUT, np.random.default_rng(0))
         known = {"X": self._cube(Sequences(trained, X.offsets))}
-        compared = {**known, "X_ori": self._cube(X)} if hidden.any() else None
+        complete = {**known, "X_ori": self._cube(X)} if hidden.any() else {}
+        compared = {name: cube[: self._compared] for name, cube in complete.items()} or None
         run = _Run(progress, self.time_limit)
         with self._new_model(seed_of(self.random_state), run.hear) as model:
             run.fit(model, known, compared)
@@ -94,12 +99,17 @@ class PyPOTSImputer(PointImputer):
         self.history_, self.timed_out_ = run.history, run.timed_out
 
     def _fill(self, X: Sequences) -> Values:
+        return self._predict(X, 0)[0]
+
+    def _predict(self, X: Sequences, seed: int, **options: Any) -> Draws:
+        """What the model says of every entry; most models say it once."""
         X = Sequences(X.values, _cut_offsets(X.offsets, self.n_steps_))
-        with self._new_model(0) as model:
+        with self._new_model(seed) as model:
             model.model.load_state_dict(self.weights_)
-            cube = np.asarray(model.predict({"X": self._cube(X)})["imputation"])
-        filled = cube.reshape(len(X), self.n_steps_, -1)[_sequences_and_steps(X)].astype(np.float64)
-        values = filled * self.scaler_.scale_ + self.scaler_.mean_
+            cubes = np.asarray(model.predict({"X": self._cube(X)}, **options)["imputation"])
+        sequence, step = _sequences_and_steps(X)
+        filled = cubes.reshape(len(X), -1, self.n_steps_, X.n_channels)[sequence, :, step]
+        values = filled.swapaxes(0, 1).astype(np.float64) * self.scaler_.scale_ + self.scaler_.mean_
         return np.where(np.isnan(self.constants_), values, self.constants_)
 
     @contextmanager
@@ -107,7 +117,7 @@ class PyPOTSImputer(PointImputer):
         """A new model, within randomness of its own; what PyPOTS has to say is told to `hear` only."""
         pypots = import_pypots(type(self).__name__)
         device = find_device(self.device)
-        with initial(seed), _silenced(pypots.utils.logging.logger, hear):
+        with initial(seed), _numpy_seeded(seed), _silenced(pypots.utils.logging.logger, hear):
             yield self._network(
                 pypots,
                 n_steps=self.n_steps_,
@@ -127,8 +137,14 @@ class PyPOTSImputer(PointImputer):
         return cube
 
     def _check_settings(self) -> None:
-        for name in ("epochs", "batch_size", *([] if self.patience is None else ["patience"])):
+        integers = [argument.name for argument in fields(self) if argument.type == "int"]
+        for name in (*integers, *([] if self.patience is None else ["patience"])):
             check.positive_int(name, getattr(self, name))
+        heads, width, dropout = (getattr(self, name, 0) for name in ("heads", "width", "dropout"))
+        check.require(
+            not heads or width % heads == 0, f"`width` must be a multiple of `heads` = {heads}, got {width}"
+        )
+        check.require(0 <= dropout < 1, f"`dropout` must lie in [0, 1), got {dropout}")
         check.require(
             self.learning_rate > 0, f"`learning_rate` must be greater than 0, got {self.learning_rate}"
         )
@@ -208,6 +224,17 @@ def import_pypots(purpose: str) -> Any:
         raise ImportError(f"{purpose} needs PyPOTS: pip install 'seq2tens[baselines]'") from error
     finally:
         logging.disable(before)
+
+
+@contextmanager
+def _numpy_seeded(seed: int) -> Iterator[None]:
+    """CSDI draws from numpy's global generator as well; it is put back at the end."""
+    before = np.random.get_state()  # noqa: NPY002
+    np.random.seed(seed % 2**32)  # noqa: NPY002
+    try:
+        yield
+    finally:
+        np.random.set_state(before)  # noqa: NPY002
 
 
 @contextmanager
