@@ -16,7 +16,6 @@ from benchmarks import (
     accuracy_rows,
     charts,
     forward_table,
-    imputation,
     kl,
     report,
     run,
@@ -219,56 +218,6 @@ def test_the_accuracy_page_is_what_was_measured(tmp_path):
     page = tmp_path / "accuracy.md"
     page.write_text((ROOT / "docs/accuracy.md").read_text())
     accuracy.report(ROOT / "benchmarks/accuracy.csv", page)
-    assert page.read_text() == (ROOT / "docs/accuracy.md").read_text()
-
-
-def test_imputers_are_measured_once_on_the_same_entries(tmp_path, capsys):
-    results = tmp_path / "holdout.csv"
-    for _ in range(2):
-        imputation.run(["basicmotions"], ["mean", "linear"], [0.3], 1, limit=8, results=results)
-    mean, linear = imputation.read(results)
-    assert (mean.model, linear.model) == ("mean", "linear")
-    assert mean.n_scored == linear.n_scored == round(0.3 * 8 * 6 * imputation.WINDOW)
-    assert 0 < linear.mae < mean.mae
-    assert linear.mse < mean.mse
-    assert len(capsys.readouterr().out.splitlines()) == 2
-
-
-def test_errors_of_imputers_are_those_of_hidden_entries_in_units_of_the_channel():
-    train = np.stack([np.array([[0.0, 4.0], [1.0, 1.0], [np.nan, np.nan]])] * 2)  # deviations 2, 0 and none
-    hidden = np.zeros((1, 3, 2), dtype=bool)
-    hidden[0, :, 0] = True
-    errors = imputation._errors(np.full((1, 3, 2), 7.0), np.full((1, 3, 2), 4.0), hidden, train)
-    assert errors.tolist() == [1.5]
-
-
-def test_the_table_of_imputers_says_who_is_best(tmp_path):
-    def row(model, fraction, mae, **changes):
-        fields = dict.fromkeys(imputation.Row._fields, 0) | {"dataset": "physionet", "model": model}
-        return imputation.Row(**fields | {"fraction": fraction, "mae": mae, "mse": mae**2} | changes)
-
-    results, page = tmp_path / "holdout.csv", tmp_path / "page.md"
-    rows = [
-        row("mean", 0.1, 0.75),
-        row("linear", 0.1, 0.25),
-        row("mean", 0.5, 0.5),
-        row("linear", 0.5, 0.625),
-    ]
-    for each in [*rows, row("mean", 0.1, 0.001, limit=5)]:  # the last was cut short
-        imputation.append(each, results)
-    page.write_text(f"before\n{imputation.START}\n{imputation.END}\nafter\n")
-    imputation.report(results, page)
-    text = page.read_text()
-    assert "| mean | 0.750 | **0.500** |\n| linear | **0.250** | 0.625 |" in text
-    assert "Lowest of 2 columns: linear in 1, mean in 1." in text
-    assert text.startswith("before")
-    assert text.endswith("after\n")
-
-
-def test_the_imputation_table_is_what_was_measured(tmp_path):
-    page = tmp_path / "accuracy.md"
-    page.write_text((ROOT / "docs/accuracy.md").read_text())
-    imputation.report(ROOT / imputation.RESULTS, page)
     assert page.read_text() == (ROOT / "docs/accuracy.md").read_text()
 
 

@@ -43,8 +43,8 @@ SLIPS = {
     ),
     ("fit", "nowhere.csv", "--out", "m"): "No such file or directory: nowhere.csv",
     ("impute", "UnitTest", "--out", "-", "--model", "lnear"): (
-        f"{ONE_OF}gp-vae, hi-vae, vae, mean, forward, linear, brits, saits, got 'lnear'; "
-        "did you mean 'linear'?"
+        f"{ONE_OF}gp-vae, hi-vae, vae, mean, forward, linear, brits, saits, timesnet, "
+        "imputeformer, helix, csdi, got 'lnear'; did you mean 'linear'?"
     ),
     ("impute", "UnitTest", "--out", "-", "--encoder", "cov"): (
         "`--encoder` must be one of 'conv', 'bls2t', got 'cov'; did you mean 'conv'?"

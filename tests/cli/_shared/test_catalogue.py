@@ -41,7 +41,7 @@ def test_help_lists_what_can_be_set():
     text = run("fit", "--help").stdout
     assert "  ls2t         since_observed=False devices=1 num_nodes=1 width=64 depth=3 order=2" in text
     assert "  random-ls2t  n_blocks=40 order=3 penalties=… n_jobs=1" in text
-    assert "  mean     over=data" in run("impute", "--help").stdout
+    assert "  mean          over=data" in run("impute", "--help").stdout
 
 
 def test_a_model_has_one_name_everywhere():

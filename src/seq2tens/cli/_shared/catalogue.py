@@ -57,7 +57,8 @@ _ANY_VAE: Settings = {
     "checkpoint": None,
 }
 _GP: Settings = {"order": 2, "kernel": "cauchy", "length_scale": 2.0, "scale": 1.0}
-_PYPOTS = (*_TRAINING, "random_state", "device")
+_PYPOTS = (*_TRAINING, "progress", "random_state", "device")
+_ANY_PYPOTS: Settings = {"patience": 10, "time_limit": None}
 
 MODELS: dict[Task, dict[str, Model]] = {
     "classification": {
@@ -90,11 +91,66 @@ MODELS: dict[Task, dict[str, Model]] = {
         "mean": Model("MeanImputer", (), {"over": "data"}),
         "forward": Model("ForwardImputer", (), {}),
         "linear": Model("LinearImputer", (), {}),
-        "brits": Model("BRITSImputer", _PYPOTS, {"patience": 10, "width": 64}),
+        "brits": Model("BRITSImputer", _PYPOTS, {**_ANY_PYPOTS, "width": 64}),
         "saits": Model(
             "SAITSImputer",
             _PYPOTS,
-            {"patience": 10, "depth": 2, "width": 128, "heads": 4, "feed_forward": 128, "dropout": 0.1},
+            {**_ANY_PYPOTS, "depth": 2, "width": 128, "heads": 4, "feed_forward": 128, "dropout": 0.1},
+        ),
+        "timesnet": Model(
+            "TimesNetImputer",
+            _PYPOTS,
+            {
+                **_ANY_PYPOTS,
+                "depth": 2,
+                "width": 64,
+                "feed_forward": 64,
+                "periods": 3,
+                "kernels": 5,
+                "dropout": 0.1,
+            },
+        ),
+        "imputeformer": Model(
+            "ImputeFormerImputer",
+            _PYPOTS,
+            {
+                **_ANY_PYPOTS,
+                "depth": 3,
+                "width": 128,
+                "embedding": 96,
+                "projection": 10,
+                "heads": 4,
+                "feed_forward": 256,
+                "dropout": 0.1,
+            },
+        ),
+        "helix": Model(
+            "HELIXImputer",
+            _PYPOTS,
+            {
+                **_ANY_PYPOTS,
+                "depth": 2,
+                "width": 256,
+                "heads": 8,
+                "positions": 16,
+                "embedding": 1,
+                "dropout": 0.1,
+            },
+        ),
+        "csdi": Model(
+            "CSDIImputer",
+            _PYPOTS,
+            {
+                **_ANY_PYPOTS,
+                "depth": 4,
+                "width": 64,
+                "heads": 8,
+                "time_embedding": 128,
+                "channel_embedding": 16,
+                "step_embedding": 128,
+                "diffusion_steps": 50,
+                "n_draws": 20,
+            },
         ),
     },
 }

@@ -4,7 +4,15 @@ from seq2tens.estimators.imputers.autoencoder import LatentImputer
 from seq2tens.estimators.imputers.base import Imputer
 from seq2tens.estimators.imputers.interpolation import ForwardImputer, LinearImputer, MeanImputer
 from seq2tens.estimators.imputers.point import PointImputer
-from seq2tens.estimators.imputers.pypots import BRITSImputer, PyPOTSImputer, SAITSImputer
+from seq2tens.estimators.imputers.pypots import PyPOTSImputer
+from seq2tens.estimators.imputers.pypots_networks import (
+    BRITSImputer,
+    CSDIImputer,
+    HELIXImputer,
+    ImputeFormerImputer,
+    SAITSImputer,
+    TimesNetImputer,
+)
 from seq2tens.estimators.imputers.vae import GPVAEImputer, HIVAEImputer, VAEImputer
 
 # Names for the shell.
@@ -17,14 +25,21 @@ IMPUTERS: dict[str, type[Imputer]] = {
     "linear": LinearImputer,
     "brits": BRITSImputer,
     "saits": SAITSImputer,
+    "timesnet": TimesNetImputer,
+    "imputeformer": ImputeFormerImputer,
+    "helix": HELIXImputer,
+    "csdi": CSDIImputer,
 }
 
 __all__ = [
     "IMPUTERS",
     "BRITSImputer",
+    "CSDIImputer",
     "ForwardImputer",
     "GPVAEImputer",
+    "HELIXImputer",
     "HIVAEImputer",
+    "ImputeFormerImputer",
     "Imputer",
     "LatentImputer",
     "LinearImputer",
@@ -32,5 +47,6 @@ __all__ = [
     "PointImputer",
     "PyPOTSImputer",
     "SAITSImputer",
+    "TimesNetImputer",
     "VAEImputer",
 ]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import re
 import sys
+import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -22,12 +24,19 @@ from seq2tens._storage import Tensors
 from seq2tens.data import Sequences, held_out
 from seq2tens.estimators.devices import find_device
 from seq2tens.estimators.imputers.autoencoder import constants
+from seq2tens.estimators.imputers.base import Draws
 from seq2tens.estimators.imputers.formats import Values
 from seq2tens.estimators.imputers.point import LEFT_OUT, PointImputer
 from seq2tens.estimators.saving import plain
 from seq2tens.estimators.seeds import RandomState, seed_of
+from seq2tens.training.progress import Progress, Style, make_progress
 from seq2tens.training.rng import initial
+from seq2tens.training.state import Row
 
+# What PyPOTS logs after an epoch; it has no other way to tell.
+EPOCH = re.compile(
+    r"Epoch (?P<epoch>\d+) - training loss \(.*?\): (?P<loss>[^\s,]+)(, validation .*: (?P<validation>\S+))?"
+)
 Cube = Float[np.ndarray, "sequences time channels"]
 
 
@@ -46,16 +55,26 @@ class PyPOTSImputer(PointImputer):
         patience: training ends after as many epochs without a better one (None: it does not).
         batch_size: sequences per step of training.
         learning_rate: of Adam.
+        time_limit: seconds after which training ends, with the best weights so far (None: no limit).
+        progress: `"silent"` or False, `"auto"` or True, `"bar"` or `"lines"`.
         random_state: an integer, a numpy `RandomState` or None.
         device: name of a Fabric accelerator; `"auto"` takes the fastest there is.
+
+    After `fit` there are `history_`, a row per epoch, and `timed_out_`: whether the time limit was met. If
+    that was in the first epoch, its weights at that moment are kept.
     """
 
     epochs: int = 100
     patience: int | None = 10
     batch_size: int = 32
     learning_rate: float = 1e-3
+    time_limit: float | None = None
+    progress: Style = "silent"
     random_state: RandomState = None
     device: str = "auto"
+
+    # Sequences on which epochs are compared (None: all).
+    _compared: ClassVar[int | None] = None
 
     def _network(self, pypots: Any, **common: Any) -> Any:
         """The model of PyPOTS, untrained; `common` are the arguments that all of them have."""
@@ -63,33 +82,42 @@ class PyPOTSImputer(PointImputer):
 
     def _learn(self, X: Sequences) -> None:
         self._check_settings()
+        progress = make_progress(self.progress, self.epochs, -(-len(X) // self.batch_size))
         # Attention that leaves out the step itself needs another one.
         self.n_steps_ = max(2, int(X.lengths.max()))
         self.constants_ = constants(X)
         # The same entries on which `PointImputer` looks at errors.
         trained, hidden = held_out(X.values, LEFT_OUT, np.random.default_rng(0))
         known = {"X": self._cube(Sequences(trained, X.offsets))}
-        compared = {**known, "X_ori": self._cube(X)} if hidden.any() else None
-        with self._new_model(seed_of(self.random_state)) as model:
-            model.fit(known, compared)
-            state = model.model.state_dict()
+        complete = {**known, "X_ori": self._cube(X)} if hidden.any() else {}
+        compared = {name: cube[: self._compared] for name, cube in complete.items()} or None
+        run = _Run(progress, self.time_limit)
+        with self._new_model(seed_of(self.random_state), run.hear) as model:
+            run.fit(model, known, compared)
+            state = model.best_model_dict or model.model.state_dict()
             self.weights_ = {name: tensor.detach().cpu().clone() for name, tensor in state.items()}
+        self.history_, self.timed_out_ = run.history, run.timed_out
 
     def _fill(self, X: Sequences) -> Values:
+        return self._predict(X, 0)[0]
+
+    def _predict(self, X: Sequences, seed: int, **options: Any) -> Draws:
+        """What the model says of every entry; most models say it once."""
         X = Sequences(X.values, _cut_offsets(X.offsets, self.n_steps_))
-        with self._new_model(0) as model:
+        with self._new_model(seed) as model:
             model.model.load_state_dict(self.weights_)
-            cube = np.asarray(model.predict({"X": self._cube(X)})["imputation"])
-        filled = cube.reshape(len(X), self.n_steps_, -1)[_sequences_and_steps(X)].astype(np.float64)
-        values = filled * self.scaler_.scale_ + self.scaler_.mean_
+            cubes = np.asarray(model.predict({"X": self._cube(X)}, **options)["imputation"])
+        sequence, step = _sequences_and_steps(X)
+        filled = cubes.reshape(len(X), -1, self.n_steps_, X.n_channels)[sequence, :, step]
+        values = filled.swapaxes(0, 1).astype(np.float64) * self.scaler_.scale_ + self.scaler_.mean_
         return np.where(np.isnan(self.constants_), values, self.constants_)
 
     @contextmanager
-    def _new_model(self, seed: int) -> Iterator[Any]:
-        """A new model, within randomness of its own and without what PyPOTS has to say."""
+    def _new_model(self, seed: int, hear: Callable[[str], object] = str) -> Iterator[Any]:
+        """A new model, within randomness of its own; what PyPOTS has to say is told to `hear` only."""
         pypots = import_pypots(type(self).__name__)
         device = find_device(self.device)
-        with initial(seed), _silenced(pypots.utils.logging.logger):
+        with initial(seed), _numpy_seeded(seed), _silenced(pypots.utils.logging.logger, hear):
             yield self._network(
                 pypots,
                 n_steps=self.n_steps_,
@@ -109,10 +137,20 @@ class PyPOTSImputer(PointImputer):
         return cube
 
     def _check_settings(self) -> None:
-        for name in ("epochs", "batch_size", *([] if self.patience is None else ["patience"])):
+        integers = [argument.name for argument in fields(self) if argument.type == "int"]
+        for name in (*integers, *([] if self.patience is None else ["patience"])):
             check.positive_int(name, getattr(self, name))
+        heads, width, dropout = (getattr(self, name, 0) for name in ("heads", "width", "dropout"))
+        check.require(
+            not heads or width % heads == 0, f"`width` must be a multiple of `heads` = {heads}, got {width}"
+        )
+        check.require(0 <= dropout < 1, f"`dropout` must lie in [0, 1), got {dropout}")
         check.require(
             self.learning_rate > 0, f"`learning_rate` must be greater than 0, got {self.learning_rate}"
+        )
+        check.require(
+            self.time_limit is None or self.time_limit > 0,
+            f"`time_limit` must be None or greater than 0, got {self.time_limit}",
         )
 
     def _tensors(self) -> Tensors:
@@ -128,81 +166,50 @@ class PyPOTSImputer(PointImputer):
         self.weights_ = plain.split(tensors, "network")
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class BRITSImputer(PyPOTSImputer):
-    """BRITS of PyPOTS: recurrent networks in both directions of time.
-
-    Cao et al., "BRITS: Bidirectional recurrent imputation for time series" (2018). See `PyPOTSImputer` for
-    the other arguments.
-
-    Args:
-        width: size of the recurrent state.
-    """
-
-    width: int = 64
-
-    _test_params: ClassVar[dict[str, Any]] = {"width": 4, "epochs": 2, "random_state": 0}
-
-    def _network(self, pypots: Any, **common: Any) -> Any:
-        return pypots.imputation.BRITS(rnn_hidden_size=self.width, **common)
-
-    def _check_settings(self) -> None:
-        super()._check_settings()
-        check.positive_int("width", self.width)
+class _TimeIsUp(Exception):
+    """Ends the training of a model."""
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class SAITSImputer(PyPOTSImputer):
-    """SAITS of PyPOTS: two blocks of self-attention over time.
+@dataclass
+class _Run:
+    """One training: what PyPOTS logs of its epochs is shown and kept, and every batch looks at the clock."""
 
-    Du et al., "SAITS: Self-attention-based imputation for time series" (2023). See `PyPOTSImputer` for the
-    other arguments.
+    progress: Progress
+    time_limit: float | None
+    history: list[Row] = field(default_factory=list)
+    timed_out: bool = False
 
-    Args:
-        depth: layers of each block.
-        width: size of the representation of a step, a multiple of `heads`.
-        heads: of the attention.
-        feed_forward: width within a layer.
-        dropout: part of the units left out in training.
-    """
+    def fit(self, model: Any, known: dict[str, Cube], compared: dict[str, Cube] | None) -> None:
+        """Train until the end or the time limit."""
+        end = time.monotonic() + (self.time_limit or float("inf"))
+        for name in ("_assemble_input_for_training", "_assemble_input_for_validating"):
+            setattr(model, name, self._watched(model, getattr(model, name), end))
+        self.network = model.model
+        self.progress.start(())
+        try:
+            model.fit(known, compared)
+        except _TimeIsUp:
+            self.timed_out = True
+        finally:
+            self.progress.close()
 
-    depth: int = 2
-    width: int = 128
-    heads: int = 4
-    feed_forward: int = 128
-    dropout: float = 0.1
+    def hear(self, message: str) -> None:
+        """A line of PyPOTS's log."""
+        found = EPOCH.match(message)
+        if found:
+            losses = {"loss": found["loss"], "validation_loss": found["validation"]}
+            row = {"epoch": float(found["epoch"]), **{k: float(v) for k, v in losses.items() if v}}
+            self.history.append(row)
+            self.progress.epoch(row, self.network)
 
-    _test_params: ClassVar[dict[str, Any]] = {
-        "depth": 1,
-        "width": 8,
-        "heads": 2,
-        "feed_forward": 8,
-        "epochs": 2,
-        "random_state": 0,
-    }
+    def _watched(self, model: Any, assemble: Callable[[Any], Any], end: float) -> Callable[[Any], Any]:
+        def watched(batch: Any) -> Any:
+            if time.monotonic() > end:
+                raise _TimeIsUp
+            self.progress.advance(int(model.model.training))
+            return assemble(batch)
 
-    def _network(self, pypots: Any, **common: Any) -> Any:
-        size = self.width // self.heads
-        return pypots.imputation.SAITS(
-            n_layers=self.depth,
-            d_model=self.width,
-            n_heads=self.heads,
-            d_k=size,
-            d_v=size,
-            d_ffn=self.feed_forward,
-            dropout=self.dropout,
-            **common,
-        )
-
-    def _check_settings(self) -> None:
-        super()._check_settings()
-        for name in ("depth", "width", "heads", "feed_forward"):
-            check.positive_int(name, getattr(self, name))
-        check.require(
-            self.width % self.heads == 0,
-            f"`width` must be a multiple of `heads` = {self.heads}, got {self.width}",
-        )
-        check.require(0 <= self.dropout < 1, f"`dropout` must lie in [0, 1), got {self.dropout}")
+        return watched
 
 
 def import_pypots(purpose: str) -> Any:
@@ -220,7 +227,18 @@ def import_pypots(purpose: str) -> Any:
 
 
 @contextmanager
-def _silenced(logger: logging.Logger) -> Iterator[None]:
+def _numpy_seeded(seed: int) -> Iterator[None]:
+    """CSDI draws from numpy's global generator as well; it is put back at the end."""
+    before = np.random.get_state()  # noqa: NPY002
+    np.random.seed(seed % 2**32)  # noqa: NPY002
+    try:
+        yield
+    finally:
+        np.random.set_state(before)  # noqa: NPY002
+
+
+@contextmanager
+def _silenced(logger: logging.Logger, hear: Callable[[str], object]) -> Iterator[None]:
     """Nothing is logged or warned of, and what PyPOTS would catch and only log, as Ctrl-C, is raised."""
     handled = sys.exc_info()[1]
 
@@ -228,6 +246,7 @@ def _silenced(logger: logging.Logger) -> Iterator[None]:
         error = sys.exc_info()[1]
         if error is not None and error is not handled:
             raise error
+        hear(record.getMessage())
         return False
 
     logger.addFilter(raise_caught)

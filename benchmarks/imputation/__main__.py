@@ -1,0 +1,49 @@
+"""`python -m benchmarks.imputation`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import benchmarks.imputation
+from benchmarks.imputation.data import PROTOCOLS, Hide
+from benchmarks.imputation.reporting import report
+from benchmarks.imputation.rows import RESULTS
+from benchmarks.imputation.running import MODELS, Plan, run
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.imputation",
+        description=benchmarks.imputation.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    runner = verbs.add_parser("run", help="fit and score what has not been yet")
+    runner.add_argument("--datasets", nargs="+", default=list(PROTOCOLS), choices=list(PROTOCOLS))
+    runner.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
+    runner.add_argument("--hide", nargs="+", type=Hide.parse, help="as points:0.1 or blocks:0.5")
+    runner.add_argument("--seeds", type=int, default=2)
+    runner.add_argument("--limit", type=int, default=0, help="sequences of each half, for a trial")
+    runner.add_argument("--epochs", type=int, default=0, help="epochs of all models, for a trial")
+    runner.add_argument("--time-limit", type=int, default=0, help="seconds of a fit, for those that know one")
+    runner.add_argument("--results", type=Path, default=RESULTS)
+    verbs.add_parser("report", help="write the tables into the documentation")
+    given = parser.parse_args()
+    if given.verb == "report":
+        report()
+    else:
+        plan = Plan(
+            given.datasets,
+            given.models,
+            given.hide,
+            given.seeds,
+            limit=given.limit,
+            epochs=given.epochs,
+            time_limit=given.time_limit,
+        )
+        run(plan, given.results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""Finished fits, one row each."""
+
+from __future__ import annotations
+
+import csv
+from math import nan
+from pathlib import Path
+from typing import Any, NamedTuple, get_type_hints
+
+from benchmarks.imputation.data import Hide
+
+RESULTS = Path("results/imputation_holdout.csv")
+
+
+class Row(NamedTuple):
+    """One finished fit. `limit` and `epochs` are 0 unless it was cut short; errors and widths of intervals
+    are in standard deviations of the channel in training; what an earlier version did not measure is NaN.
+    `cpu_seconds` are those of the fit, on all threads: they do not count what else the machine did.
+    `stopped_after` is the time limit in seconds, if it was met."""
+
+    dataset: str
+    model: str
+    fraction: float
+    seed: int
+    limit: int
+    epochs: int
+    mae: float
+    mse: float
+    fit_seconds: float
+    fill_seconds: float
+    n_train: int
+    n_test: int
+    n_scored: int
+    threads: int
+    pattern: str = "points"
+    coverage50: float = nan
+    coverage90: float = nan
+    width90: float = nan
+    cpu_seconds: float = nan
+    stopped_after: int = 0
+
+    @property
+    def cell(self) -> Cell:
+        """What was measured."""
+        return Cell(
+            self.dataset, self.model, Hide(self.pattern, self.fraction), self.seed, self.limit, self.epochs
+        )  # type: ignore[arg-type]
+
+
+class Cell(NamedTuple):
+    """What is to be measured; `limit` and `epochs` are 0 but for a trial."""
+
+    dataset: str
+    model: str
+    hide: Hide
+    seed: int
+    limit: int = 0
+    epochs: int = 0
+
+
+def append(row: Row, results: Path) -> None:
+    """Write a row, and say so."""
+    new = not results.exists()
+    results.parent.mkdir(parents=True, exist_ok=True)
+    with results.open("a", newline="") as file:
+        table = csv.writer(file, lineterminator="\n")
+        if new:
+            table.writerow(Row._fields)
+        table.writerow([f"{cell:.5g}" if isinstance(cell, float) else cell for cell in row])
+    scores = f"MAE {row.mae:.3f}  MSE {row.mse:.3f}  90 % cover {row.coverage90:.1%}  {row.fit_seconds:.1f} s"
+    print(row.dataset, row.model, row.cell.hide, "seed", row.seed, scores, flush=True)
+
+
+def read(results: Path) -> list[Row]:
+    """All finished fits; where one was done again, the last."""
+    if not results.exists():
+        return []
+    kinds = get_type_hints(Row)
+    with results.open(newline="") as file:
+        rows = [Row(**_typed(row, kinds)) for row in csv.DictReader(file)]
+    return list({row.cell: row for row in rows}.values())
+
+
+def _typed(row: dict[str, str], kinds: dict[str, type]) -> dict[str, Any]:
+    """Rows of earlier versions have fewer columns."""
+    return {name: kind(row[name]) for name, kind in kinds.items() if row.get(name) is not None}
