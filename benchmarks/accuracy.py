@@ -75,13 +75,7 @@ SHORTEST = 10  # that all of them take
 WITHOUT_SEED = {"dtw"}
 
 
-def run(
-    datasets: Iterable[str],
-    models: Iterable[str],
-    seeds: int,
-    results: Path = RESULTS,
-    reliability: Path = RELIABILITY,
-) -> None:
+def run(datasets: Iterable[str], models: Iterable[str], seeds: int, results: Path = RESULTS) -> None:
     """Every cell that is not in the results yet, data set by data set."""
     finished = {row[:3] for row in read(results)}
     models = list(models)
@@ -92,7 +86,7 @@ def run(
                     row, bins = measure(dataset, model, seed)
                     append(row, results)
                     if seed == 0:
-                        append_bins(bins, reliability)
+                        append_bins(bins, results.with_name(RELIABILITY))
 
 
 def measure(dataset: str, model: str, seed: int) -> tuple[Row, list[Bin]]:

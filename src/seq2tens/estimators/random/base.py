@@ -48,7 +48,7 @@ class RandomLS2T(LearnsOn):
     """What the classifier and the regressor have in common.
 
     Args:
-        n_blocks: of random features; each gives 160 features and 32 more per level above the first.
+        n_blocks: of random features; each gives 160 features and 64 more per level above the first.
         order: highest level.
         scaling: standardise each channel with the statistics of the training data (`"channel"`) or of each
             sequence by itself (`"sequence"`), or not at all (None).
