@@ -27,7 +27,7 @@ from seq2tens.data import Labelled, load_dataset
 from seq2tens.estimators import RandomLS2TClassifier, RandomLS2TFeatures
 from seq2tens.estimators.random import ridge
 from seq2tens.estimators.random.blocks import DESIGNS, KERNELS, NEWEST, Design
-from seq2tens.estimators.random.ls2t import best_inverse_temperature
+from seq2tens.estimators.random.probabilities import best_inverse_temperature
 
 LARGE = {"ArabicDigits", "AUSLAN"}
 DATASETS = tuple(name for group in GROUPS.values() for name in group if name not in LARGE)
@@ -117,7 +117,8 @@ def score(table: Float[Tensor, "rows features"], labels: Tensor) -> Score:
     """Of a ridge with these features."""
     weights = torch.ones(len(table))
     targets = 2.0 * torch.nn.functional.one_hot(labels) - 1
-    _, _, held_out = ridge.leave_one_out(table, targets, weights, ridge.PENALTIES)
+    folds = ridge.neighbours(labels.numpy())
+    _, _, held_out = ridge.choose_penalty(table, targets, weights, folds, ridge.PENALTIES)
     scores = held_out.double() * best_inverse_temperature(held_out, labels, weights)
     accuracy = (scores.argmax(dim=1) == labels).double().mean()
     return Score(float(accuracy), float(torch.nn.functional.cross_entropy(scores, labels)))

@@ -20,7 +20,17 @@ from typing import Any
 import numpy as np
 
 from benchmarks.accuracy_report import report
-from benchmarks.accuracy_rows import COMPARED, GROUPS, RESULTS, Row, append, read
+from benchmarks.accuracy_rows import (
+    COMPARED,
+    GROUPS,
+    RELIABILITY,
+    RESULTS,
+    Bin,
+    Row,
+    append,
+    append_bins,
+    read,
+)
 from seq2tens.data import Sequences, load_dataset, to_aeon
 
 
@@ -73,24 +83,30 @@ def run(datasets: Iterable[str], models: Iterable[str], seeds: int, results: Pat
         for model in models:
             for seed in range(1 if model in WITHOUT_SEED else seeds):
                 if (dataset, model, seed) not in finished:
-                    append(measure(dataset, model, seed), results)
+                    row, bins = measure(dataset, model, seed)
+                    append(row, results)
+                    if seed == 0:
+                        append_bins(bins, results.with_name(RELIABILITY))
 
 
-def measure(dataset: str, model: str, seed: int) -> Row:
+def measure(dataset: str, model: str, seed: int) -> tuple[Row, list[Bin]]:
     """Fit to the training half and predict the test half."""
     train, test = load_dataset(dataset)
     series, unseen = collections(train.sequences, test.sequences, model)
     _warm_up(MODELS[model](seed), series, train.labels)
     estimator = MODELS[model](seed)
-    begin = time.perf_counter()
+    begin, core_begin = time.perf_counter(), time.process_time()
     estimator.fit(series, train.labels)
     if getattr(estimator, "interrupted_", False):  # what was trained in part is no result
         raise KeyboardInterrupt
     middle = time.perf_counter()
-    predicted = estimator.predict(unseen)
-    end = time.perf_counter()
-    accuracy = float(np.mean(np.asarray(predicted) == test.labels))
-    return Row(dataset, model, seed, accuracy, middle - begin, end - middle)
+    probabilities = np.asarray(estimator.predict_proba(unseen))
+    end, core_end = time.perf_counter(), time.process_time()
+    correct = np.asarray(estimator.classes_)[probabilities.argmax(axis=1)] == test.labels
+    row = Row(
+        dataset, model, seed, float(correct.mean()), middle - begin, end - middle, core_end - core_begin
+    )
+    return row, Bin.count(dataset, model, probabilities.max(axis=1), correct)
 
 
 def collections(train: Sequences, test: Sequences, model: str) -> tuple[Any, Any]:

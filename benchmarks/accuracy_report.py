@@ -11,17 +11,20 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy.stats import wilcoxon
 
+from benchmarks import reliability
 from benchmarks.accuracy_rows import (
     COMPARED,
     GROUPS,
     OF_THE_PAPER,
     OURS,
     PAPER,
+    RELIABILITY,
     RESULTS,
     UCR,
     Row,
     cell,
     read,
+    read_bins,
 )
 from benchmarks.pages import fill, markdown
 from benchmarks.report import END, START
@@ -30,6 +33,7 @@ from seq2tens.experiments.report.statistics import Ranking, Scores, ranking
 from seq2tens.experiments.report.style import BLUE, FAINT, INK, WIDTH, styled, svg
 
 PAGE = Path("docs/accuracy.md")
+DIAGRAM = "figures/accuracy-reliability.svg"
 LEVEL = 0.05  # of Nemenyi's test
 DIGITS = 4  # accuracies that agree to so many are a draw
 
@@ -48,7 +52,8 @@ class Group(NamedTuple):
 
     name: str
     scores: Scores
-    seconds: dict[str, float]  # fit and predict, all data sets together
+    seconds: dict[str, float]  # of fit and predict on all cores, all `timed` data sets together
+    timed: int
 
     @property
     def mean(self) -> dict[str, float]:
@@ -72,15 +77,20 @@ class Picture(NamedTuple):
 def report(results: Path = RESULTS, page: Path = PAGE) -> None:
     """Put the tables between the marks of a page, and pictures into the folder `figures` beside it."""
     rows = read(results)
-    fill(page, START, END, tables(rows))
+    drawn = [picture for group in groups(rows) for picture in pictures(group)]
+    text = tables(rows)
+    if (file := results.with_name(RELIABILITY)).exists():
+        bins = read_bins(file)
+        drawn.append(Picture(DIAGRAM, reliability.caption(bins), reliability.diagram(bins)))
+        text += f"\n{reliability.section(bins, DIAGRAM)}"
+    fill(page, START, END, text)
     (page.parent / "figures").mkdir(exist_ok=True)
-    for group in groups(rows):
-        for picture in pictures(group):
-            # Pages may be dark, and a file does not know.
-            text = svg(picture.figure, picture.text, "accuracy").replace(
-                "<svg ", '<svg style="background:#fff" ', 1
-            )
-            (page.parent / picture.file).write_text(f"{text}\n")
+    for picture in drawn:
+        # Pages may be dark, and a file does not know.
+        image = svg(picture.figure, picture.text, "accuracy").replace(
+            "<svg ", '<svg style="background:#fff" ', 1
+        )
+        (page.parent / picture.file).write_text(f"{image}\n")
 
 
 def tables(rows: list[Row]) -> str:
@@ -105,7 +115,9 @@ def _group(name: str, datasets: list[str], models: list[str], rows: list[Row]) -
         | {f"{label} (published)": value for label, value in UCR.get(d, {}).items()}
         for d in datasets
     }
-    return Group(name, Scores.from_dict(numbers), {m: total_seconds(rows, datasets, m) for m in models})
+    timed = [d for d in datasets if all(core_seconds(rows, d, m) for m in models)]
+    seconds = {m: sum(core_seconds(rows, d, m) for d in timed) for m in models}
+    return Group(name, Scores.from_dict(numbers), seconds, len(timed))
 
 
 def _present(rows: list[Row], datasets: Sequence[str], models: Sequence[str]) -> list[str]:
@@ -127,6 +139,12 @@ def total_seconds(rows: list[Row], datasets: Sequence[str], model: str) -> float
     """Fit and predict of all data sets, each the mean of its seeds."""
     cells = [cell(rows, dataset, model) for dataset in datasets]
     return sum(statistics.fmean(row.fit_seconds + row.predict_seconds for row in seeds) for seeds in cells)
+
+
+def core_seconds(rows: list[Row], dataset: str, model: str) -> float:
+    """Mean of the seeds for which it was noted, 0 where there are none."""
+    noted = [row.core_seconds for row in cell(rows, dataset, model) if row.core_seconds]
+    return statistics.fmean(noted) if noted else 0.0
 
 
 def compare(scores: Scores, left: str, right: str) -> Comparison:
@@ -159,13 +177,14 @@ def _section(group: Group, rows: list[Row]) -> str:
 def _summary(group: Group) -> str:
     lines = []
     for model, mean in group.mean.items():
-        seconds = f"{group.seconds[model]:.1f}" if model in group.seconds else ""
+        seconds = f"{group.seconds[model]:.1f}" if group.timed and model in group.seconds else ""
         against = ["", ""]
         if model != OURS:
             found = compare(group.scores, OURS, model)
             against = [f"{found.wins} / {found.draws} / {found.losses}", f"{found.p_value:.2g}"]
         lines.append([model, f"{mean:.4f}", *against, seconds])
-    header = ["model", "mean accuracy", f"wins / draws / losses of {OURS}", "Wilcoxon p", "seconds"]
+    timed = f"core-seconds, {group.timed} data sets"
+    header = ["model", "mean accuracy", f"wins / draws / losses of {OURS}", "Wilcoxon p", timed]
     return markdown(header, lines)
 
 
@@ -189,19 +208,19 @@ def pictures(group: Group) -> list[Picture]:
         f"{m} {mean:.3f}" + (f" in {group.seconds[m]:.1f} s" if m in group.seconds else "")
         for m, mean in group.mean.items()
     )
-    return [
+    drawn = [
         Picture(
             f"figures/accuracy-{group.name}-ranks.svg",
             f"Mean ranks over {n}: {ranks}; critical difference {found.critical_difference:.2f} "
             f"(Nemenyi, level {LEVEL})",
             figures.critical_difference(found, {m: m for m in found.models}),
-        ),
-        Picture(
-            f"figures/accuracy-{group.name}-seconds.svg",
-            f"Mean accuracy over {n} against seconds of fit and predict: {means}",
-            accuracy_against_seconds(group),
-        ),
+        )
     ]
+    if group.timed:
+        text = f"Mean accuracy over {n} against core-seconds of fit and predict: {means}"
+        file = f"figures/accuracy-{group.name}-seconds.svg"
+        drawn.append(Picture(file, text, accuracy_against_seconds(group)))
+    return drawn
 
 
 @styled
@@ -220,7 +239,7 @@ def accuracy_against_seconds(group: Group) -> Figure:
             ax.text(0.01, mean, model, va="bottom", color=FAINT, transform=edge, parse_math=False)
     ax.set_xscale("log")
     ax.margins(x=0.25, y=0.15)
-    ax.set_xlabel("seconds of fit and predict, all data sets together")
+    ax.set_xlabel(f"core-seconds of fit and predict, {group.timed} data sets together")
     ax.set_ylabel("mean accuracy")
     ax.grid()
     return figure
@@ -259,5 +278,5 @@ def _accuracy(seeds: list[Row]) -> str:
 def _seconds(seeds: list[Row]) -> str:
     if not seeds:
         return ""
-    fit, predict = (statistics.fmean(values) for values in zip(*(row[4:] for row in seeds), strict=True))
+    fit, predict = (statistics.fmean(values) for values in zip(*(row[4:6] for row in seeds), strict=True))
     return f"{fit:.1f} + {predict:.1f}"

@@ -6,9 +6,13 @@ import csv
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from seq2tens.experiments.tsc.published import ACCURACY
 
 RESULTS = Path("benchmarks/accuracy.csv")
+RELIABILITY = "reliability.csv"  # beside the results
+BINS = 10
 OURS = "random-ls2t"
 COMPARED = (OURS, "multirocket-hydra", "quant", "hydra", "minirocket")
 # Beside the paper's figures, on its data sets.
@@ -67,6 +71,7 @@ class Row(NamedTuple):
     accuracy: float
     fit_seconds: float
     predict_seconds: float
+    core_seconds: float = 0.0  # of both, on all cores, which other work hardly changes; 0 where not noted
 
 
 def append(row: Row, results: Path) -> None:
@@ -85,7 +90,65 @@ def read(results: Path) -> list[Row]:
         return []
     with results.open(newline="") as file:
         return [
-            Row(r["dataset"], r["model"], int(r["seed"]), *(float(r[name]) for name in Row._fields[3:]))
+            Row(
+                r["dataset"],
+                r["model"],
+                int(r["seed"]),
+                *(float(r[name] or 0) for name in Row._fields[3:]),
+            )
+            for r in csv.DictReader(file)
+        ]
+
+
+class Bin(NamedTuple):
+    """Test series whose predicted class has a probability between `number` / `BINS` and a `BINS`-th more."""
+
+    dataset: str
+    model: str
+    number: int
+    series: int
+    confidence: float  # sum of these probabilities
+    correct: int
+
+    @classmethod
+    def count(cls, dataset: str, model: str, confidence: np.ndarray, correct: np.ndarray) -> list[Bin]:
+        """All bins that are not empty."""
+        numbers = np.minimum((confidence * BINS).astype(int), BINS - 1)
+        inside = [(number, numbers == number) for number in np.unique(numbers).tolist()]
+        return [
+            cls(
+                dataset,
+                model,
+                number,
+                int(rows.sum()),
+                float(confidence[rows].sum()),
+                int(correct[rows].sum()),
+            )
+            for number, rows in inside
+        ]
+
+
+def append_bins(bins: list[Bin], results: Path) -> None:
+    new = not results.exists()
+    with results.open("a", newline="") as file:
+        table = csv.writer(file)
+        if new:
+            table.writerow(Bin._fields)
+        table.writerows([*b[:4], f"{b.confidence:.4f}", b.correct] for b in bins)
+
+
+def read_bins(results: Path) -> list[Bin]:
+    """Of all finished fits with the first seed."""
+    with results.open(newline="") as file:
+        return [
+            Bin(
+                r["dataset"],
+                r["model"],
+                int(r["number"]),
+                int(r["series"]),
+                float(r["confidence"]),
+                int(r["correct"]),
+            )
             for r in csv.DictReader(file)
         ]
 

@@ -17,6 +17,7 @@ from benchmarks import (
     charts,
     forward_table,
     kl,
+    reliability,
     report,
     run,
 )
@@ -139,8 +140,10 @@ def univariate_rows():
     """Our model wins on one data set, draws on one and loses on one; on a fourth one it is alone."""
     ours = {"ACSF1": 0.9, "BME": 0.8, "CBF": 0.7, "Fish": 0.6}
     other = {"ACSF1": 0.8, "BME": 0.8, "CBF": 0.9}
-    rows = [accuracy.Row(d, "random-ls2t", seed, a, 1.0, 0.5) for d, a in ours.items() for seed in (0, 1)]
-    return [*rows, *(accuracy.Row(d, "quant", 0, a, 2.0, 1.0) for d, a in other.items())]
+    rows = [
+        accuracy.Row(d, "random-ls2t", seed, a, 1.0, 0.5, 1.5) for d, a in ours.items() for seed in (0, 1)
+    ]
+    return [*rows, *(accuracy.Row(d, "quant", 0, a, 2.0, 1.0, 3.0) for d, a in other.items())]
 
 
 def test_models_are_compared_where_all_have_finished():
@@ -173,6 +176,29 @@ def test_the_pictures_of_accuracies_stand_in_the_page(tmp_path):
     for text, file in links:
         assert "random-ls2t" in text
         assert ElementTree.parse(tmp_path / file).getroot().get("aria-label") == text
+
+
+def test_reliability_is_kept_and_drawn(tmp_path):
+    """Two of three are right that were given 0.9, and none of those that were given 0.55."""
+    results, page = tmp_path / "accuracy.csv", tmp_path / "page.md"
+    confidence, correct = np.array([0.9, 0.9, 0.9, 0.55]), np.array([True, True, False, False])
+    for model in ("random-ls2t", "multirocket-hydra"):
+        sure = confidence if model == "random-ls2t" else np.ones(4)
+        accuracy_rows.append_bins(
+            accuracy_rows.Bin.count("ECG", model, sure, correct), tmp_path / "reliability.csv"
+        )
+    bins = accuracy_rows.read_bins(tmp_path / "reliability.csv")
+    ours, other = reliability.curves(bins)
+    assert ours.share[[5, 9]].tolist() == [0.25, 0.75]
+    assert ours.accuracy[9] == pytest.approx(2 / 3)
+    assert ours.calibration_error == pytest.approx(0.75 * (0.9 - 2 / 3) + 0.25 * 0.55)
+    assert other.calibration_error == 0.5
+    accuracy.append(accuracy.Row("ECG", "random-ls2t", 0, 0.5, 2.0, 1.0), results)
+    page.write_text(f"{report.START}\n{report.END}\n")
+    accuracy.report(results, page)
+    assert "| multirocket-hydra | 1.000 | 0.500 | 0.500 |" in page.read_text()
+    picture = ElementTree.parse(tmp_path / accuracy_report.DIAGRAM).getroot()
+    assert picture.get("aria-label") == reliability.caption(bins)
 
 
 @pytest.mark.data("../published/ucr_accuracy.csv")
@@ -211,7 +237,10 @@ def test_models_of_aeon_get_equal_lengths_without_gaps():
 @pytest.mark.filterwarnings("ignore:__array_wrap__:DeprecationWarning")  # in aeon's QUANT
 @pytest.mark.parametrize("model", ["random-ls2t", "quant", "hydra", "minirocket"])
 def test_compared_models_run(model):
-    assert accuracy.measure("ItalyPowerDemand", model, 0).accuracy > 0.9
+    row, bins = accuracy.measure("ItalyPowerDemand", model, 0)
+    assert row.accuracy > 0.9
+    assert row.core_seconds > 0
+    assert sum(b.correct for b in bins) == round(row.accuracy * sum(b.series for b in bins))
 
 
 def test_the_accuracy_page_is_what_was_measured(tmp_path):

@@ -23,7 +23,7 @@ class TestRandomLS2TFeatures(EstimatorContract):
     def test_orders(self, order):
         X, _ = problem()
         table = self.make(order=order).fit_transform(X)
-        assert table.shape == (len(X), 4 * KERNELS * (5 + (order - 1)))
+        assert table.shape == (len(X), 4 * KERNELS * (5 + 2 * (order - 1)))
         assert np.isfinite(table).all()
 
     def test_threads_and_chunks_change_nothing(self, fitted, monkeypatch):

@@ -4,7 +4,7 @@ import torch
 from sklearn.linear_model import Ridge as Reference
 
 from seq2tens.estimators.random import moments, ridge
-from seq2tens.estimators.random.ridge import fit_ridge, leave_one_out
+from seq2tens.estimators.random.ridge import choose_penalty, fit_ridge, neighbours
 
 
 def table(n=30, p=12, targets=2, seed=0):
@@ -52,15 +52,46 @@ def test_long_tables_are_taken_in_batches(n, p, weighted, monkeypatch):
     torch.testing.assert_close(fitted.intercept, expected.intercept, rtol=1e-4, atol=1e-5)
 
 
-def test_each_row_is_left_out_in_turn():
+def without(X, Y, weights, left_out, penalty):
+    """scikit-learn's predictions for some rows, learned from the others."""
+    others = np.setdiff1d(np.arange(len(X)), left_out)
+    model = Reference(alpha=penalty * X.shape[1])
+    model.fit(X[others].numpy(), Y[others].numpy(), sample_weight=weights[others].numpy())
+    return model.predict(X[left_out].numpy())
+
+
+def test_folds_are_left_out_in_turn():
     X, Y, weights = table(14, 9)
     X, weights = X - X.mean(dim=0), weights / weights.mean()
-    _, _, held_out = leave_one_out(X, Y, weights.float(), (0.3,))
-    for i in range(len(X)):
-        others = np.delete(np.arange(len(X)), i)
-        model = Reference(alpha=0.3 * X.shape[1])
-        model.fit(X[others].numpy(), Y[others].numpy(), sample_weight=weights[others].numpy())
-        np.testing.assert_allclose(held_out[i], model.predict(X[i : i + 1].numpy())[0], atol=1e-3)
+    folds = np.array([0, 0, 0, 2, 2, 1, 1, 1, 1, 1, 3, 0, 4, 4])
+    _, _, held_out = choose_penalty(X, Y, weights.float(), folds, (0.3,))
+    for fold in range(5):
+        rows = np.flatnonzero(folds == fold)
+        np.testing.assert_allclose(held_out[rows], without(X, Y, weights, rows, 0.3), atol=1e-3)
+
+
+def test_the_penalty_is_that_of_rows_left_out_alone():
+    X, Y, weights = table(14, 9)
+    X, weights = X - X.mean(dim=0), weights / weights.mean()
+    penalties = (1e-3, 1e-2, 0.1, 1.0, 10.0)
+    chosen, _, _ = choose_penalty(X, Y, weights.float(), np.zeros(14, dtype=int), penalties)
+    errors = [
+        sum(
+            float(weights[i]) * ((without(X, Y, weights, [i], penalty) - Y[[i]].numpy()) ** 2).sum()
+            for i in range(14)
+        )
+        for penalty in penalties
+    ]
+    assert 0 < np.argmin(errors) < len(penalties) - 1
+    assert chosen == penalties[np.argmin(errors)]
+
+
+def test_folds_are_stretches_of_each_class():
+    classes = np.array([0, 1] * 25 + [2] * 5 + [3])
+    folds = neighbours(classes)
+    assert folds[classes == 0].tolist() == (np.arange(25) * 10 // 25).tolist()
+    assert folds[classes == 2].tolist() == [0, 2, 4, 6, 8]
+    assert folds[classes == 3].tolist() == [0]
 
 
 def test_the_penalty_follows_the_noise():

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
 from aeon.utils.validation import check_n_jobs
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from seq2tens import _checks as check
@@ -36,12 +36,19 @@ from seq2tens.estimators.seeds import RandomState, seed_of
 FEW = 1024
 
 
+class HeldOut(NamedTuple):
+    """Predictions for training sequences by models that have not seen them, and their numbers."""
+
+    decisions: Float[Tensor, "sample targets"]
+    rows: Int[np.ndarray, " sample"]
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class RandomLS2T(LearnsOn):
     """What the classifier and the regressor have in common.
 
     Args:
-        n_blocks: of random features; each gives 160 features and 32 more per level above the first.
+        n_blocks: of random features; each gives 160 features and 64 more per level above the first.
         order: highest level.
         scaling: standardise each channel with the statistics of the training data (`"channel"`) or of each
             sequence by itself (`"sequence"`), or not at all (None).
@@ -102,13 +109,18 @@ class RandomLS2T(LearnsOn):
             random_state=seed,
         )
 
-    def _learn(self, X: Sequences, targets: Tensor, weights: Tensor) -> None:
+    def _learn(self, X: Sequences, targets: Tensor, weights: Tensor, strata: np.ndarray) -> HeldOut:
         penalties, seed = check_penalties(self.penalties), seed_of(self.random_state)
         self.features_ = self._new_features(seed).fit(X)
         self.preparation_ = self.features_.preparation_
         with torch_threads(self._threads(len(X))), torch.no_grad():
             rng = np.random.default_rng(seed)
-            self.ridge_ = fit_ridge(lambda rows: self._table(X[rows]), targets, weights, rng, penalties)
+            self.ridge_ = fit_ridge(
+                lambda rows: self._table(X[rows]), targets, weights, rng, penalties, strata
+            )
+        assert self.ridge_.held_out is not None
+        assert self.ridge_.sample is not None
+        return HeldOut(self.ridge_.held_out, self.ridge_.sample)
 
     def _learn_head(self, X: Sequences, targets: np.ndarray, weights: Tensor) -> None:
         self.features_ = self._new_features(seed_of(self.random_state)).fit(X)

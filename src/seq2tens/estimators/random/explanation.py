@@ -37,9 +37,10 @@ class Explanation:
     """One feature: how a path, of the convolution or of level m on m of them in this order, is pooled.
 
     `pool` is "share" (of steps above a threshold), "stretch" (the longest above it), "changes" (how often it
-    is crossed), "wins" or "losses" (against other convolutions); models of version 0.1 also have "peak" (the
-    maximum). `coefficients` has a number for each class, or one in regression, for a feature of variance
-    1. `memory` is after how many steps a level has forgotten all but 1/e of what it saw, None at level 1.
+    is crossed), "energy" (logarithm of the mean square), "wins" or "losses" (against other convolutions);
+    models of version 0.1 also have "peak" (the maximum). `coefficients` has a number for each class, or one
+    in regression, for a feature of variance 1. `memory` is after how many steps a level has forgotten all but
+    1/e of what it saw, None at level 1.
     `steps[i]` are the steps of sequence i that add most to the largest value of the path.
     """
 

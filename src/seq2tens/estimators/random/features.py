@@ -34,12 +34,13 @@ class RandomLS2TFeatures(TableTransformer):
 
     Nothing is trained. A block has 32 dilated convolutions of the values or of their increments, and as many
     functionals of each level from 2 to `order` with forgetting: level 2 is high where one convolution was
-    high and another one soon after. Each path gives the share of steps above a threshold; convolutions also
-    give the longest stretch above it and how often they cross it, and compete in groups of 8: how high they
-    are when they win, and how often they lose.
+    high and another one soon after. Each path gives the share of steps above a threshold, and levels from 2
+    on their energy, the logarithm of the mean square; convolutions also give the longest stretch above the
+    threshold and how often they cross it, and compete in groups of 8: how high they are when they win, and
+    how often they lose.
 
     Args:
-        n_blocks: each gives 160 features and 32 more per level above the first.
+        n_blocks: each gives 160 features and 64 more per level above the first.
         order: highest level.
         scaling: standardise each channel with the statistics of the training data (`"channel"`) or of each
             sequence by itself (`"sequence"`), or not at all (None).
@@ -51,7 +52,7 @@ class RandomLS2TFeatures(TableTransformer):
         >>> from seq2tens.estimators import RandomLS2TFeatures
         >>> X = np.random.default_rng(0).normal(size=(10, 2, 30))
         >>> RandomLS2TFeatures(n_blocks=3, random_state=0).fit_transform(X).shape
-        (10, 672)
+        (10, 864)
     """
 
     n_blocks: int = 40

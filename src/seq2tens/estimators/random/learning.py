@@ -132,6 +132,10 @@ class LearnsOn:
     def _encode(self, labels: Labels) -> Float[Tensor, "rows targets"]:
         raise NotImplementedError
 
+    def _strata(self, labels: Labels) -> np.ndarray:
+        """Kinds of sequences that are cut into folds by themselves; one for all."""
+        return np.zeros(len(labels), dtype=int)
+
     def _look_back(self, held_out: Float[Tensor, "rows targets"], labels: Labels) -> None:
         raise NotImplementedError
 
@@ -178,10 +182,11 @@ class LearnsOn:
         self._admit(labels)
         sample = self._sample(X)
         with ridge.torch_threads(self._threads(len(sample))):
-            self.penalty_, _, held_out = ridge.leave_one_out(
+            self.penalty_, _, held_out = ridge.choose_penalty(
                 ridge.standardise(self._table(X[sample]), *self.scales_),
                 self._encode(labels[sample]),
                 torch.ones(len(sample)),
+                ridge.neighbours(self._strata(labels[sample])),
                 ridge.check_penalties(self.penalties),
             )
         self._look_back(held_out, labels[sample])
@@ -224,10 +229,11 @@ class LearnsOn:
 
     @torch.no_grad()
     def _look_again(self, X: Sequences, labels: Labels) -> None:
-        """At the first sequences, each left out in turn from all that were learned."""
+        """At the first sequences, folds of them left out in turn from all that were learned."""
         with ridge.torch_threads(self._threads(len(self.moments_.second))):
             table = ridge.standardise(self._table(X), *self.scales_).double()
-            held_out = self.equations_.held_out(self.moments_, table, self._encode(labels).double())
+            folds = ridge.neighbours(self._strata(labels))
+            held_out = self.equations_.held_out(self.moments_, table, self._encode(labels).double(), folds)
         self._look_back(held_out.float(), labels)
 
     def _begin_with(self, sums: Moments, classes: np.ndarray | None) -> None:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from seq2tens import _checks as check
@@ -22,14 +22,18 @@ from seq2tens.estimators.random.contributions import Contributions
 from seq2tens.estimators.random.exporting import RidgeModule, ValueModule
 from seq2tens.estimators.random.learning import Labels
 from seq2tens.estimators.random.moments import Moments
+from seq2tens.estimators.random.probabilities import (
+    as_indicators,
+    as_pairs,
+    best_for_labels,
+    best_inverse_temperature,
+)
 from seq2tens.estimators.random.ridge import Ridge
 from seq2tens.estimators.regression import SequenceRegressor, as_targets
 from seq2tens.estimators.saving.exporting import Probabilities
 from seq2tens.estimators.weighting import class_weights, row_weights
 
 TAGS = {"algorithm_type": "convolution", "capability:multithreading": True}
-# Candidates for the inverse temperature of the softmax.
-INVERSE_TEMPERATURES = tuple(2.0 ** (k / 2) for k in range(-4, 15))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -41,6 +45,9 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
 
     The other arguments are those of `RandomLS2TFeatures`, and `penalties`. Probabilities are a softmax of the
     linear model, as steep as suits training sequences left out in turn.
+
+    `y` of shape `(n, labels)` with 0 and 1 is multi-label: predictions have its shape, and `predict_proba`
+    has the probability of each label.
 
     Examples:
         >>> import numpy as np
@@ -56,6 +63,8 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
 
     _tags: ClassVar[dict[str, Any]] = TAGS
 
+    multilabel_ = False  # until `fit` has seen several labels
+
     def predict_set(self, X: Any, coverage: float = 0.9) -> Bool[np.ndarray, "rows classes"]:
         """Which classes, in the order of `classes_`, may be that of each sequence.
 
@@ -64,10 +73,13 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
         """
         sequences = self._as_in_fit(X)
         self._check_ridge()
+        self._check_one_label("a set of classes")
         probabilities = torch.from_numpy(self._predict_proba(sequences))
         return conformal.prediction_set(probabilities, self.scores_, coverage).numpy()
 
     def _fit(self, X: Sequences, y: Shaped[np.ndarray, " rows"], sample_weight: Any = None) -> None:
+        if self.multilabel_:
+            return self._fit_labels(X, y, sample_weight)
         labels = torch.from_numpy(np.searchsorted(self.classes_, y))
         weights = row_weights(sample_weight, labels)
         by_class = class_weights(self.class_weight, self.classes_, labels, weights)
@@ -77,10 +89,38 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
         if self.head is not None:
             return self._learn_head(X, labels.numpy(), total)
         targets = 2.0 * torch.nn.functional.one_hot(labels, self.n_classes_) - 1
-        self._learn(X, targets, total / total.mean())
-        assert self.ridge_.held_out is not None
-        rows = self.ridge_.sample
-        return self._note_held_out(self.ridge_.held_out, labels[rows], total[rows])
+        held_out, rows = self._learn(X, targets, total / total.mean(), labels.numpy())
+        return self._note_held_out(held_out, labels[rows], total[rows])
+
+    def _fit_labels(self, X: Sequences, y: Int[np.ndarray, "rows labels"], sample_weight: Any) -> None:
+        """Labels that do not exclude each other."""
+        check.require(
+            self.head is None and self.class_weight is None,
+            "`head` and `class_weight` must be None for several labels, "
+            f"got {self.head!r} and {self.class_weight!r}",
+        )
+        weights = row_weights(sample_weight, torch.zeros(len(y), dtype=torch.int64))
+        total = torch.ones(len(y)) if weights is None else weights
+        present = torch.from_numpy(y)
+        one_stratum = np.zeros(len(y), dtype=int)
+        held_out, rows = self._learn(X, 2.0 * present - 1, total / total.mean(), one_stratum)
+        self.inverse_temperature_ = best_for_labels(held_out, present[rows], total[rows])
+        self.scores_ = torch.empty(0, 1, dtype=torch.float64)
+
+    def _check_y(
+        self, y: Any, n_cases: int, update_classes: bool = True, allow_single_class: bool = False
+    ) -> Shaped[np.ndarray, "rows ..."]:
+        if np.ndim(y) != 2:
+            self.multilabel_ = self.multilabel_ and not update_classes
+            return super()._check_y(y, n_cases, update_classes, allow_single_class)
+        indicators = as_indicators(y, n_cases)
+        if update_classes:
+            self.multilabel_ = True
+            self._set_classes(np.arange(indicators.shape[1]))
+        return indicators
+
+    def _check_one_label(self, what: str) -> None:
+        check.require(not self.multilabel_, f"`y` must have one label per sequence for {what}, got several")
 
     def _note_held_out(
         self, decisions: Float[Tensor, "rows classes"], labels: Tensor, weights: Tensor
@@ -118,6 +158,9 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
         codes = torch.from_numpy(np.searchsorted(self.classes_, labels))
         return torch.nn.functional.one_hot(codes, self.n_classes_).float()
 
+    def _strata(self, labels: Labels) -> np.ndarray:
+        return np.searchsorted(self.classes_, labels)
+
     def _look_back(self, held_out: Float[Tensor, "rows classes"], labels: Labels) -> None:
         codes = torch.from_numpy(np.searchsorted(self.classes_, labels))
         self._note_held_out(2 * held_out - 1, codes, torch.ones(len(codes)))
@@ -148,20 +191,28 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
             return self.head_.probabilities(self._table(X), self.n_classes_)
         return self._probabilities(self._decide(X)).numpy()
 
+    def _predict(self, X: Sequences) -> Shaped[np.ndarray, "rows ..."]:
+        return (self._predict_proba(X) > 0.5).astype(np.int64) if self.multilabel_ else super()._predict(X)
+
     def _probabilities(self, decisions: Float[Tensor, "rows classes"]) -> Float[Tensor, "rows classes"]:
+        if self.multilabel_:
+            return torch.softmax(as_pairs(decisions.double()) * self.inverse_temperature_, dim=-1)[..., 1]
         return torch.softmax(decisions.double() * self.inverse_temperature_, dim=1)
 
     def _output_module(self) -> nn.Module:
         self._check_ridge()
+        self._check_one_label("an export")
         return Probabilities(RidgeModule(self.features_, self.ridge_), self.inverse_temperature_)
 
     def _facts(self) -> dict[str, Any]:
-        return {**self.features_._facts(), **super()._facts(), "sharpness": self.inverse_temperature_}
+        own = {"sharpness": self.inverse_temperature_, "multilabel": self.multilabel_}
+        return {**self.features_._facts(), **super()._facts(), **own}
 
     def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
         super()._restore(tensors, facts)
         self._restore_model(tensors, facts)
         self.inverse_temperature_ = facts["sharpness"]
+        self.multilabel_ = facts.get("multilabel", False)  # models saved before have one label each
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -199,9 +250,8 @@ class RandomLS2TRegressor(RandomLS2T, SequenceRegressor):
         if self.head is not None:
             return self._learn_head(X, y[:, 0] if self.n_targets_ is None else y, total)
         self._admit(y)
-        self._learn(X, self._encode(y), total)
-        assert self.ridge_.held_out is not None
-        return self._look_back(self.ridge_.held_out, y[self.ridge_.sample])
+        held_out, rows = self._learn(X, self._encode(y), total, self._strata(y))
+        return self._look_back(held_out, y[rows])
 
     def _predict(self, X: Sequences) -> Float[np.ndarray, "rows targets"]:
         if self.head is not None:
@@ -248,23 +298,3 @@ class RandomLS2TRegressor(RandomLS2T, SequenceRegressor):
         super()._restore(tensors, facts)
         self._restore_model(tensors, facts)
         self.level_, self.spread_ = (np.atleast_1d(facts[name]) for name in ("level", "spread"))
-
-
-def best_inverse_temperature(scores: Float[Tensor, "rows classes"], labels: Tensor, weights: Tensor) -> float:
-    """The factor of the scores whose softmax gives the labels the highest likelihood.
-
-    Every class counts as if it had been seen once more in every place (Laplace's rule of succession): some
-    rows without an error do not mean that there is none.
-    """
-    rows, classes = scores.shape
-    smoothing = classes / (rows + classes)
-    losses = [
-        float(
-            torch.nn.functional.cross_entropy(
-                scores.double() * factor, labels, reduction="none", label_smoothing=smoothing
-            )
-            @ weights.double()
-        )
-        for factor in INVERSE_TEMPERATURES
-    ]
-    return INVERSE_TEMPERATURES[int(np.argmin(losses))]

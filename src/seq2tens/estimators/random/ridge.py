@@ -1,5 +1,8 @@
 """Ridge regression for many features: a penalty by leave-one-out, and tables too long for memory.
 
+What it would predict for rows it has not seen is told by folds of neighbouring rows that are left out
+together: neighbours often come from one recording, and a row left out alone would be told by them.
+
 The features are standardised, so one penalty suits all; it is counted per feature, so that it means the same
 whatever their number. Where there are more than `SAMPLE` rows, statistics and penalty come from a sample of
 them: a penalty is the ratio of two variances, of noise and of coefficients, which rows do not change.
@@ -23,10 +26,12 @@ from seq2tens.estimators.random.moments import Moments, NormalEquations, RowWeig
 PENALTIES = tuple(10.0 ** (k / 3) for k in range(-12, 10))
 SAMPLE = 2048  # rows for leave-one-out
 BATCH = 2048  # rows of a longer table at a time
+FOLDS = 10
 LIMIT = 10.0  # standard deviations; what is further out than any training row could be says no more
 
 # Features of the rows with these numbers.
 Source = Callable[[Int[np.ndarray, " chosen"]], Table]
+Strata = Int[np.ndarray, " rows"]
 
 
 @dataclass
@@ -38,7 +43,7 @@ class Ridge:
     coefficients: Float[Tensor, "features targets"]
     intercept: Float[Tensor, " targets"]
     penalty: float
-    # Leave-one-out predictions of the rows of the sample, and their numbers; not kept when saved.
+    # Predictions of the rows of the sample by models without their fold, and their numbers; not saved.
     held_out: Float[Tensor, "sample targets"] | None = None
     sample: Int[np.ndarray, " sample"] | None = None
 
@@ -64,14 +69,19 @@ def fit_ridge(
     weights: RowWeights,
     rng: np.random.Generator,
     penalties: tuple[float, ...] = PENALTIES,
+    strata: Strata | None = None,
 ) -> Ridge:
-    """Learn targets from features, of which never more than a few thousand rows are held in memory."""
+    """Learn targets from features, of which never more than a few thousand rows are held in memory.
+
+    Each of the strata, classes for instance, is cut into folds by itself.
+    """
     n = len(targets)
     rows = np.arange(n) if n <= SAMPLE else np.sort(rng.permutation(n)[:SAMPLE])
     table = source(rows)
     mean, scale = statistics(table, weights[rows])
     standardise(table, mean, scale)
-    penalty, dual, held_out = leave_one_out(table, targets[rows], weights[rows], penalties)
+    folds = neighbours(np.zeros(n, dtype=int)[rows] if strata is None else strata[rows])
+    penalty, dual, held_out = choose_penalty(table, targets[rows], weights[rows], folds, penalties)
     if n <= SAMPLE:
         coefficients, intercept = from_dual(table, dual, targets, weights)
     else:
@@ -100,32 +110,70 @@ def standardise(table: Table, mean: Tensor, scale: Tensor) -> Table:
     return table.sub_(mean).div_(scale).clamp_(-LIMIT, LIMIT)
 
 
-def leave_one_out(
-    table: Table, targets: Targets, weights: RowWeights, penalties: tuple[float, ...]
+def neighbours(strata: Strata) -> Strata:
+    """The fold of each row: stretches of each of the strata, in the order of the rows."""
+    folds = np.empty_like(strata)
+    for stratum in np.unique(strata):
+        rows = np.flatnonzero(strata == stratum)
+        folds[rows] = np.arange(len(rows)) * FOLDS // len(rows)
+    return folds
+
+
+def choose_penalty(
+    table: Table, targets: Targets, weights: RowWeights, folds: Strata, penalties: tuple[float, ...]
 ) -> tuple[float, Tensor, Targets]:
     """The penalty with the least squared error of rows left out in turn; its dual solution; predictions.
 
-    With K = Q diag(e) Qᵀ, row i left out is missed by (K + λ)⁻¹y divided by the diagonal of (K + λ)⁻¹. The
-    intercept is not penalised: its direction gets an eigenvalue that leaves nothing of it.
+    Those are of rows whose whole fold is left out.
     """
-    root = weights.double().sqrt()[:, None]
-    mean = weighted_mean(targets.double(), weights)
-    gram = centred_gram(table, weights)
-    direction = root / root.norm()
-    free = 1e6 * gram.diagonal().max().clamp(min=1.0)
-    values, vectors = torch.linalg.eigh(gram * root * root.T + free * direction @ direction.T)
-    values = values.clamp(min=0)
-    rotated = vectors.T @ ((targets.double() - mean) * root)
-    best: tuple[float, float, Tensor, Tensor] | None = None
-    for penalty in penalties:
-        inverse = 1 / (values + penalty)
-        dual = vectors @ (inverse[:, None] * rotated)
-        missed = dual / (vectors.square() @ inverse)[:, None]
-        error = float(missed.square().sum())
-        if best is None or error < best[0]:
-            best = error, penalty, dual * root, targets - missed / root.clamp(min=1e-12)
-    assert best is not None
-    return best[1], best[2], best[3].float()
+    spectrum = Spectrum.of(table, targets, weights)
+    errors = [float(spectrum.left_out(penalty).square().sum()) for penalty in penalties]
+    penalty = penalties[int(np.argmin(errors))]
+    root = spectrum.root
+    missed = spectrum.folds_left_out(penalty, folds) / root.clamp(min=1e-12)
+    return penalty, spectrum.dual(penalty) * root, (targets - missed).float()
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """K = Q diag(e) Qᵀ of the rows, times the roots of their weights, and QᵀY for as many targets.
+
+    The intercept is not penalised: its direction gets an eigenvalue that leaves nothing of it.
+    """
+
+    values: Float[Tensor, " rows"]
+    vectors: Float[Tensor, "rows rows"]
+    rotated: Float[Tensor, "rows targets"]
+    root: Float[Tensor, "rows 1"]
+
+    @classmethod
+    def of(cls, table: Table, targets: Targets, weights: RowWeights) -> Spectrum:
+        """From features."""
+        root = weights.double().sqrt()[:, None]
+        gram = centred_gram(table, weights)
+        direction = root / root.norm()
+        free = 1e6 * gram.diagonal().max().clamp(min=1.0)
+        values, vectors = torch.linalg.eigh(gram * root * root.T + free * direction @ direction.T)
+        centred = targets.double() - weighted_mean(targets.double(), weights)
+        return cls(values.clamp(min=0), vectors, vectors.T @ (centred * root), root)
+
+    def dual(self, penalty: float) -> Float[Tensor, "rows targets"]:
+        """(K + λ)⁻¹Y."""
+        return self.vectors @ (self.rotated / (self.values + penalty)[:, None])
+
+    def left_out(self, penalty: float) -> Float[Tensor, "rows targets"]:
+        """By how much a row is missed without it: its part of (K + λ)⁻¹Y over the diagonal of (K + λ)⁻¹."""
+        diagonal = self.vectors.square() @ (1 / (self.values + penalty))
+        return self.dual(penalty) / diagonal[:, None]
+
+    def folds_left_out(self, penalty: float, folds: Strata) -> Float[Tensor, "rows targets"]:
+        """The same without all rows of its fold: a block of (K + λ)⁻¹ in place of an entry."""
+        missed = self.dual(penalty)
+        for fold in np.unique(folds):
+            rows = torch.from_numpy(np.flatnonzero(folds == fold))
+            vectors = self.vectors[rows]
+            missed[rows] = torch.linalg.solve((vectors / (self.values + penalty)) @ vectors.T, missed[rows])
+        return missed
 
 
 def centred_gram(table: Table, weights: RowWeights) -> Float[Tensor, "rows rows"]:
