@@ -3,12 +3,14 @@
 from seq2tens.estimators.imputers.autoencoder import LatentImputer
 from seq2tens.estimators.imputers.base import Imputer
 from seq2tens.estimators.imputers.interpolation import ForwardImputer, LinearImputer, MeanImputer
+from seq2tens.estimators.imputers.ls2t import LS2TImputer
 from seq2tens.estimators.imputers.point import PointImputer
 from seq2tens.estimators.imputers.pypots import BRITSImputer, PyPOTSImputer, SAITSImputer
 from seq2tens.estimators.imputers.vae import GPVAEImputer, HIVAEImputer, VAEImputer
 
 # Names for the shell.
 IMPUTERS: dict[str, type[Imputer]] = {
+    "ls2t": LS2TImputer,
     "gp-vae": GPVAEImputer,
     "hi-vae": HIVAEImputer,
     "vae": VAEImputer,
@@ -26,6 +28,7 @@ __all__ = [
     "GPVAEImputer",
     "HIVAEImputer",
     "Imputer",
+    "LS2TImputer",
     "LatentImputer",
     "LinearImputer",
     "MeanImputer",
