@@ -29,3 +29,13 @@ def since_observed(sequences: Sequences) -> Sequences:
 def times_of(sequences: Sequences) -> Float[np.ndarray, " steps"]:
     """The time of each step; without times every step counts 1."""
     return sequences.positions.astype(np.float64) if sequences.times is None else sequences.times
+
+
+def usual_step(sequences: Sequences) -> float:
+    """The median time from a step to the next, by which time is counted; 1 where there are no times."""
+    if sequences.times is None:
+        return 1.0
+    within = np.diff(sequences.starts) == 0
+    steps = np.diff(sequences.times)[within]
+    steps = steps[steps > 0]
+    return float(np.median(steps)) if len(steps) else 1.0

@@ -3,6 +3,7 @@
 from seq2tens.estimators.imputers.autoencoder import LatentImputer
 from seq2tens.estimators.imputers.base import Imputer
 from seq2tens.estimators.imputers.interpolation import ForwardImputer, LinearImputer, MeanImputer
+from seq2tens.estimators.imputers.ls2t import LS2TImputer
 from seq2tens.estimators.imputers.point import PointImputer
 from seq2tens.estimators.imputers.pypots import PyPOTSImputer
 from seq2tens.estimators.imputers.pypots_networks import (
@@ -17,6 +18,7 @@ from seq2tens.estimators.imputers.vae import GPVAEImputer, HIVAEImputer, VAEImpu
 
 # Names for the shell.
 IMPUTERS: dict[str, type[Imputer]] = {
+    "ls2t": LS2TImputer,
     "gp-vae": GPVAEImputer,
     "hi-vae": HIVAEImputer,
     "vae": VAEImputer,
@@ -41,6 +43,7 @@ __all__ = [
     "HIVAEImputer",
     "ImputeFormerImputer",
     "Imputer",
+    "LS2TImputer",
     "LatentImputer",
     "LinearImputer",
     "MeanImputer",

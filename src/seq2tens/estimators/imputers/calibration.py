@@ -1,0 +1,129 @@
+"""Distributions of missing entries that hold what they promise: quantiles of a network, calibrated.
+
+A network tells the quantiles of an entry at a few levels. Between them, and beyond, the quantile is a
+piecewise linear function of the standard normal score of its level. The place of a value that was not used in
+training is then a score, too, and the scores of many such values tell which quantiles of the network are in
+truth passed by how many: this is split-conformal prediction with the level as its measure of strangeness.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy.special import ndtr, ndtri
+
+from seq2tens.data import Sequences
+from seq2tens.data.elapsed import times_of
+from seq2tens.estimators.imputers.formats import Values
+from seq2tens.models.imputation import LEVELS
+
+NORMAL_LEVELS = ndtri(np.array(LEVELS))
+# Levels at which the distribution of scores is kept.
+GRID = np.linspace(0, 1, 1001)
+# With fewer scores, those of all channels together stand in for a channel's, and the normal ones for these.
+FEWEST_OF_CHANNEL, FEWEST = 300, 20
+# Ages of a correlation that are tried, in steps.
+AGES = np.geomspace(0.1, 100, 61)
+
+Knots = Float[np.ndarray, "*entries levels"]
+
+
+def score_of(values: Float[np.ndarray, "*entries"], knots: Knots) -> Float[np.ndarray, "*entries"]:
+    """Where values stand among quantiles, as scores of a standard normal variable."""
+    segment = (values[..., None] >= knots[..., 1:-1]).sum(-1)
+    return _along(values, segment, knots, np.broadcast_to(NORMAL_LEVELS, knots.shape))
+
+
+def quantile_at(scores: Float[np.ndarray, "*entries"], knots: Knots) -> Float[np.ndarray, "*entries"]:
+    """The quantiles at levels that are given by their scores."""
+    segment = (scores[..., None] >= NORMAL_LEVELS[1:-1]).sum(-1)
+    return _along(scores, segment, np.broadcast_to(NORMAL_LEVELS, knots.shape), knots)
+
+
+def _along(x: np.ndarray, segment: Int[np.ndarray, "*entries"], start: Knots, end: Knots) -> np.ndarray:
+    """The value at `x` of the line that maps one segment of knots to the other."""
+    (x0, x1), (y0, y1) = (
+        [np.take_along_axis(knots, (segment + i)[..., None], -1)[..., 0] for i in (0, 1)]
+        for knots in (start, end)
+    )
+    return y0 + (x - x0) / (x1 - x0) * (y1 - y0)
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """Scores at the levels of `GRID` for each channel, and how long errors remember, in steps."""
+
+    table: Float[np.ndarray, "levels channels"]
+    age: float
+
+    @classmethod
+    def of(
+        cls, scores: Float[np.ndarray, " sample"], channels: Int[np.ndarray, " sample"], n_channels: int
+    ) -> Calibration:
+        """From scores of entries that were not used in training."""
+        pooled = _table(scores, FEWEST, ndtri(np.clip(GRID, 1e-6, 1 - 1e-6)))
+        own = [_table(scores[channels == c], FEWEST_OF_CHANNEL, pooled) for c in range(n_channels)]
+        return cls(np.stack(own, axis=1), 0.0)
+
+    def scores(self, level: float) -> Float[np.ndarray, " channels"]:
+        """The score below which so much of a channel lies."""
+        return np.array([np.interp(level, GRID, column) for column in self.table.T])
+
+    def corrected(self, normal: Float[np.ndarray, "*draws channels"]) -> Float[np.ndarray, "*draws channels"]:
+        """Scores with the distribution of the sample, made of standard normal ones."""
+        levels = ndtr(normal)
+        columns = [np.interp(levels[..., c], GRID, column) for c, column in enumerate(self.table.T)]
+        return np.stack(columns, axis=-1)
+
+    def normalised(
+        self, scores: Float[np.ndarray, " sample"], channels: Int[np.ndarray, " sample"]
+    ) -> Float[np.ndarray, " sample"]:
+        """Standard normal scores of a sample: the inverse of `corrected`."""
+        levels = np.empty(len(scores))
+        for c, column in enumerate(self.table.T):
+            levels[channels == c] = np.interp(scores[channels == c], column, GRID)
+        return ndtri(np.clip(levels, 1e-3, 1 - 1e-3))
+
+
+def correlation_age(products: Float[np.ndarray, " pairs"], elapsed: Float[np.ndarray, " pairs"]) -> float:
+    """The age at which errors have forgotten all but 1/e: least squares for products of normal scores of
+    pairs so many steps apart; 0 where there is none to learn from."""
+    if len(products) < FEWEST:
+        return 0.0
+    losses = [np.square(products - np.exp(-elapsed / age)).mean() for age in AGES]
+    return float(AGES[int(np.argmin(losses))]) if min(losses) < np.square(products).mean() else 0.0
+
+
+def pairs(X: Sequences, normal: Values) -> tuple[np.ndarray, np.ndarray]:
+    """Products of the scores of entries that follow each other in a channel, and the time between them."""
+    times, starts = times_of(X), X.starts
+    products, elapsed = [], []
+    for column in normal.T:
+        steps = np.flatnonzero(~np.isnan(column))
+        together = starts[steps[1:]] == starts[steps[:-1]]
+        first, second = steps[:-1][together], steps[1:][together]
+        products.append(column[first] * column[second])
+        elapsed.append(times[second] - times[first])
+    return np.concatenate(products), np.concatenate(elapsed)
+
+
+def correlated(
+    generator: np.random.Generator, n: int, times: Float[np.ndarray, " steps"], channels: int, age: float
+) -> Float[np.ndarray, "draws steps channels"]:
+    """Standard normal paths whose correlation falls off exponentially with time (Ornstein–Uhlenbeck)."""
+    paths = generator.standard_normal((n, len(times), channels))
+    if age == 0:
+        return paths
+    kept = np.exp(-np.diff(times) / age)
+    for step, share in enumerate(kept.tolist(), start=1):
+        paths[:, step] = share * paths[:, step - 1] + np.sqrt(1 - share**2) * paths[:, step]
+    return paths
+
+
+def _table(
+    scores: Float[np.ndarray, " sample"], fewest: int, otherwise: Float[np.ndarray, " levels"]
+) -> Float[np.ndarray, " levels"]:
+    """Of n scores, that at level p is number p·(n + 1), as split-conformal prediction wants it."""
+    return np.quantile(scores, GRID, method="weibull") if len(scores) >= fewest else otherwise

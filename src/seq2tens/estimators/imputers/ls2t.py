@@ -1,0 +1,285 @@
+"""An imputer that sees what was observed before and after each gap, trained to tell hidden entries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from seq2tens import _checks as check
+from seq2tens._storage import Tensors
+from seq2tens.data import Scaler, Sequences, length_blocks
+from seq2tens.data.elapsed import times_of, usual_step
+from seq2tens.data.filling import forward_fill
+from seq2tens.data.preparation import single_steps
+from seq2tens.estimators.devices import find_device, make_fabric
+from seq2tens.estimators.imputers.autoencoder import constants
+from seq2tens.estimators.imputers.base import Draws, Imputer
+from seq2tens.estimators.imputers.calibration import (
+    Calibration,
+    Knots,
+    correlated,
+    correlation_age,
+    pairs,
+    quantile_at,
+    score_of,
+)
+from seq2tens.estimators.imputers.formats import Values
+from seq2tens.estimators.imputers.splitting import Split, split
+from seq2tens.estimators.interruption import train
+from seq2tens.estimators.saving import plain, restored
+from seq2tens.estimators.seeds import RandomState, repeatable_seed
+from seq2tens.models.imputation import LEVELS, GapFiller, GapSource, Hide, PinballLoss
+from seq2tens.models.imputation.hiding import check_hide
+from seq2tens.training import Checkpoints, OneCycle, Recipe
+from seq2tens.training.progress import Style
+from seq2tens.training.rng import initial
+
+# Numbers in the largest tensor of a block of sequences, and entries that are read out at once.
+BLOCK_NUMBERS, BLOCK_ENTRIES = 2**24, 2**16
+# Steps of training and epochs, where `epochs` is None.
+STEPS, FEWEST_EPOCHS, MOST_EPOCHS = 1200, 10, 300
+MEDIAN = LEVELS.index(0.5)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LS2TImputer(Imputer):
+    """A causal and an anti-causal stream of LS2T layers that meet at each gap; see `models.imputation`.
+
+    At each step both streams read, of every channel, the value or the last one on their side, how long ago
+    that was, and the mean on their side; then static features. The value of a missing entry is a part of the
+    straight line between its neighbours, and a correction. Times count as they are, on no grid; sequences may
+    have any length. In training, entries are hidden on purpose, others in each batch, and their quantiles
+    learned. A tenth of the sequences (of fewer than ten, of the entries) is not trained on: the weights that
+    are best there are kept, and intervals are calibrated on it.
+
+    Args:
+        hide: what is hidden in training: `"points"`, `"blocks"` of time, whole `"channels"`, `"mixed"`, or a
+            list of channels, of which points are hidden then.
+        width: of the state of a step, in each direction of time.
+        functionals: of each LS2T layer.
+        depth: blocks in each direction.
+        kernel: steps that the convolution of a block sees.
+        dropout: part of the units left out in training.
+        epochs: by default so many that there are about 1200 steps, in 10 to 300 epochs.
+        batch_size: sequences in a step of training.
+        learning_rate: the highest in a cycle.
+        checkpoint: a folder; a fit that was killed goes on when called again with the same arguments.
+        progress: `"silent"` or False, `"auto"` or True, `"bar"` or `"lines"`.
+        random_state: an integer, a numpy `RandomState` or None.
+        device: name of a Fabric accelerator; `"auto"` takes the fastest there is.
+
+    Sequences of more than 256 steps are cut into pieces for training, and filled as a whole. A channel that
+    was constant in training is filled with that constant, and one that was never observed with 0; the network
+    sees neither. Draws have the distribution of the intervals, and errors that are correlated in time as on
+    the data kept back; those of different channels are independent. After `fit` there are `network_`,
+    `history_`, a row per epoch, and `interrupted_`: Ctrl-C after the first epoch ends a fit with a warning,
+    and the best weights so far are kept.
+
+    Examples:
+        >>> import numpy as np
+        >>> from seq2tens.estimators import LS2TImputer
+        >>> X = np.sin(np.arange(40.0) + np.arange(20)[:, None, None])  # (n, channels, time)
+        >>> X[:, :, ::5] = np.nan
+        >>> model = LS2TImputer(width=8, functionals=4, epochs=2, random_state=0).fit(X)
+        >>> low, high = model.predict_interval(X, coverage=0.8)
+        >>> model.transform(X).shape, bool((low <= high).all())
+        ((20, 1, 40), True)
+    """
+
+    hide: Hide = "mixed"
+    width: int = 64
+    functionals: int = 32
+    depth: int = 2
+    kernel: int = 3
+    dropout: float = 0.1
+    epochs: int | None = None
+    batch_size: int = 32
+    learning_rate: float = 3e-3
+    checkpoint: str | Path | Checkpoints | None = None
+    progress: Style = "silent"
+    random_state: RandomState = None
+    device: str = "auto"
+
+    _tags: ClassVar[dict[str, Any]] = {"algorithm_type": "deeplearning"}
+    _test_params: ClassVar[dict[str, Any]] = {
+        "width": 4,
+        "functionals": 2,
+        "depth": 1,
+        "epochs": 2,
+        "random_state": 0,
+        "device": "cpu",
+    }
+
+    def _learn(self, X: Sequences) -> None:
+        check_hide(self.hide, self.n_channels_)
+        fabric = make_fabric(self.device)
+        seed = repeatable_seed(self.random_state, self.checkpoint)
+        self.constants_, self.step_ = constants(X), usual_step(X)
+        self.static_ = None if X.static is None else Scaler().fit(single_steps(X.static))
+        self.network_ = self._network(seed)
+        parts = split(self._network_input(X), self.hide, seed)
+        result = train(
+            self.network_,
+            PinballLoss(self.hide),
+            GapSource(parts.train),
+            recipe=self._recipe(len(parts.train)),
+            seed=seed,
+            validation=GapSource(parts.validation, parts.hidden),
+            fabric=fabric,
+            checkpoint=self.checkpoint,
+            progress=self.progress,
+        )
+        self.history_ = [dict(row) for row in result.history]
+        self.interrupted_ = result.stopped == "interrupted"
+        self.calibration_ = self._calibrate(parts)
+
+    def _network(self, seed: int) -> GapFiller:
+        sizes = {
+            name: plain.python(getattr(self, name)) for name in ("width", "functionals", "depth", "kernel")
+        }
+        for name, size in sizes.items():
+            check.positive_int(name, size)
+        check.require(0 <= self.dropout < 1, f"`dropout` must lie in [0, 1), got {self.dropout}")
+        n_static = 0 if self.static_ is None else len(self.static_.mean_)  # type: ignore[arg-type]
+        with initial(seed):
+            network = GapFiller(self.n_channels_, n_static, **sizes, dropout=self.dropout)
+        # Checkpoints tell runs apart by such attributes.
+        vars(network)["trained_as"] = f"hide={self.hide}"
+        return network
+
+    def _recipe(self, n_train: int) -> Recipe:
+        batch_size = plain.python(self.batch_size)
+        check.positive_int("batch_size", batch_size)
+        usual = min(max(round(STEPS / -(-n_train // batch_size)), FEWEST_EPOCHS), MOST_EPOCHS)
+        return Recipe(
+            epochs=usual if self.epochs is None else plain.python(self.epochs),
+            batch_size=batch_size,
+            optimizer="adamw",
+            learning_rate=plain.python(self.learning_rate),
+            weight_decay=0.01,
+            schedule=OneCycle(warmup=0.2),
+            monitor="validation_loss",
+            clip_norm=1.0,
+            sampling="buckets",
+            average=0.995,
+        )
+
+    def _network_input(self, X: Sequences) -> Sequences:
+        """What the network sees: channels that it knows and static features, scaled; times in usual steps."""
+        masked = Sequences(np.where(np.isnan(self.constants_), X.values, np.nan), X.offsets)
+        times = None if X.times is None else X.times / self.step_
+        return Sequences(self.scaler_.transform(masked).values, X.offsets, times, self._static_input(X))
+
+    def _static_input(self, X: Sequences) -> Float[np.ndarray, "sequences features"] | None:
+        """Static features, 0 where they are not known."""
+        if self.static_ is None:
+            return None
+        n_features = len(self.static_.mean_)  # type: ignore[arg-type]
+        if X.static is None:
+            return np.zeros((len(X), n_features))
+        check.require(
+            X.static.shape[1] == n_features,
+            f"`X.static` must have {n_features} features as in `fit`, got {X.static.shape[1]}",
+        )
+        return forward_fill(self.static_.transform(single_steps(X.static))).values
+
+    @torch.inference_mode()
+    def _knots(self, X: Sequences, told: np.ndarray) -> Knots:
+        """Quantiles of the entries to be told, of what the network sees; in all other entries they are 0."""
+        network, source = self.network_, GapSource(X, told)
+        device = next(network.parameters()).device
+        knots = np.zeros((*told.shape, len(LEVELS)), dtype=np.float32)
+        numbers = max(16 * self.n_channels_, 4 * self.width)
+        for rows in length_blocks(X.lengths, max(1, BLOCK_NUMBERS // numbers)):
+            batch = source.batch(torch.from_numpy(rows))
+            assert batch.hidden is not None
+            seen = batch.seen(batch.hidden)
+            encoded = network.encode(*(None if t is None else t.to(device) for t in seen))  # type: ignore[arg-type]
+            for part in batch.hidden.nonzero().split(BLOCK_ENTRIES):
+                if len(part):
+                    row, step, channel = part.unbind(1)
+                    place = X.offsets[rows[row.numpy()]] + step.numpy()
+                    entries = (row.to(device), step.to(device), channel.to(device))
+                    knots[place, channel.numpy()] = network.tell(encoded, entries).cpu().numpy()
+        return knots
+
+    def _calibrate(self, parts: Split) -> Calibration:
+        """By entries that were not trained on."""
+        X, hidden = parts.validation, parts.hidden
+        knots = self._knots(X, hidden).astype(np.float64)
+        steps, channels = np.nonzero(hidden)
+        scores = score_of(X.values[hidden].astype(np.float64), knots[hidden])
+        calibration = Calibration.of(scores, channels, self.n_channels_)
+        normal = np.full(hidden.shape, np.nan)
+        normal[steps, channels] = calibration.normalised(scores, channels)
+        return replace(calibration, age=correlation_age(*pairs(X, normal)))
+
+    def _fill(self, X: Sequences) -> Values:
+        return self._network_output(self._quantiles(X)[..., MEDIAN])
+
+    def _intervals(self, X: Sequences, coverage: float) -> tuple[Values, Values]:
+        knots = self._quantiles(X).astype(np.float64)
+        ends = (self.calibration_.scores(level) for level in ((1 - coverage) / 2, (1 + coverage) / 2))
+        low, high = (quantile_at(np.broadcast_to(end, X.values.shape), knots) for end in ends)
+        return self._network_output(low), self._network_output(high)
+
+    def _draws(self, X: Sequences, n: int, seed: int) -> Draws:
+        knots = self._quantiles(X).astype(np.float64)
+        draws = np.empty((n, *X.values.shape))
+        times = times_of(X) / self.step_
+        for row, (start, stop) in enumerate(zip(X.offsets[:-1], X.offsets[1:], strict=True)):
+            generator = np.random.default_rng([seed, row])
+            normal = correlated(generator, n, times[start:stop], self.n_channels_, self.calibration_.age)
+            scores = self.calibration_.corrected(normal)
+            for copy in range(n):
+                draws[copy, start:stop] = quantile_at(scores[copy], knots[start:stop])
+        return self._network_output(draws)
+
+    def _quantiles(self, X: Sequences) -> Knots:
+        """Of missing entries; of others, any that rise."""
+        missing = np.isnan(X.values)
+        knots = self._knots(self._network_input(X), missing)
+        check.require(
+            bool(np.isfinite(knots).all()),
+            "`X` must have values of the size of those in training, but the network's output is not finite",
+        )
+        knots[~missing] = np.arange(len(LEVELS))
+        return knots
+
+    def _network_output(self, values: Float[np.ndarray, "*draws steps channels"]) -> np.ndarray:
+        """What the network says, in the units of the data."""
+        values = values.astype(np.float64) * self.scaler_.scale_ + self.scaler_.mean_
+        return np.where(np.isnan(self.constants_), values, self.constants_)
+
+    def _tensors(self) -> Tensors:
+        own = {"constants": self.constants_, "calibration": self.calibration_.table}
+        return {
+            **{name: torch.from_numpy(array) for name, array in own.items()},
+            **plain.join(network=self.network_.state_dict()),
+        }
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            **super()._facts(),
+            "history": self.history_,
+            "interrupted": self.interrupted_,
+            "step": self.step_,
+            "age": self.calibration_.age,
+            "static": None if self.static_ is None else self.static_.state(),
+        }
+
+    def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
+        super()._restore(tensors, facts)
+        self.history_, self.interrupted_, self.step_ = (
+            facts[name] for name in ("history", "interrupted", "step")
+        )
+        self.constants_ = tensors["constants"].numpy()
+        self.calibration_ = Calibration(tensors["calibration"].numpy(), facts["age"])
+        self.static_ = None if facts["static"] is None else Scaler.from_state(facts["static"])
+        weights = plain.split(tensors, "network")
+        self.network_ = restored(lambda: self._network(seed=0), weights, find_device(self.device))

@@ -1,0 +1,64 @@
+"""What of the training data an imputer is trained on, and what is kept to see how well it does."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Bool
+
+from seq2tens.data import Sequences, held_out
+from seq2tens.models.imputation import GapSource, Hide, hidden_entries
+from seq2tens.training.rng import initial
+
+# Sequences are trained on in pieces of at most so many steps.
+LONGEST_PIECE = 256
+# With fewer pieces than these, entries are kept rather than whole pieces.
+FEWEST_PIECES = 10
+# The part that is kept, and how often a kept piece is looked at, with other entries hidden each time.
+KEPT, COPIES = 0.1, 4
+
+
+class Split(NamedTuple):
+    """Sequences to train on, others to validate on, and the entries of these that are to be told."""
+
+    train: Sequences
+    validation: Sequences
+    hidden: Bool[np.ndarray, "steps channels"]
+
+
+def split(X: Sequences, hide: Hide, seed: int) -> Split:
+    """Keep a tenth: of the pieces, or where these are few, of the observed entries."""
+    generator, parts = np.random.default_rng([seed, 1]), pieces(X)
+    if len(parts) < FEWEST_PIECES:
+        values, hidden = held_out(parts.values, KEPT, generator)
+        return Split(parts.with_values(values), parts, hidden)
+    order = generator.permutation(len(parts))
+    kept = -(-len(parts) // round(1 / KEPT))
+    validation = parts[np.tile(np.sort(order[:kept]), COPIES)]
+    return Split(parts[np.sort(order[kept:])], validation, _hidden(validation, hide, seed))
+
+
+def pieces(X: Sequences) -> Sequences:
+    """Sequences cut into pieces of nearly one length where they are long."""
+    counts = np.maximum(-(-X.lengths // LONGEST_PIECE), 1)
+    if (counts == 1).all():
+        return X
+    lengths = np.concatenate(
+        [
+            [len(part) for part in np.array_split(np.empty(n), count)]
+            for n, count in zip(X.lengths.tolist(), counts.tolist(), strict=True)
+        ]
+    )
+    static = None if X.static is None else np.repeat(X.static, counts, axis=0)
+    return Sequences(X.values, np.concatenate([[0], np.cumsum(lengths)]), X.times, static)
+
+
+def _hidden(X: Sequences, hide: Hide, seed: int) -> Bool[np.ndarray, "steps channels"]:
+    """Entries hidden as in training, the same for the same seed."""
+    batch = GapSource(X).batch(torch.arange(len(X)))
+    with initial(seed):
+        hidden = hidden_entries(batch.observed, hide).numpy()
+    inside = np.arange(hidden.shape[1]) < X.lengths[:, None]
+    return hidden[inside]

@@ -1,0 +1,19 @@
+"""A network that fills gaps: streams over the past and over the future that meet at each missing entry."""
+
+from seq2tens.models.imputation.hiding import Hide, hidden_entries
+from seq2tens.models.imputation.loss import GapBatch, GapSource, PinballLoss
+from seq2tens.models.imputation.network import LEVELS, CausalFiller, GapFiller
+from seq2tens.models.imputation.past import Past, look_back
+
+__all__ = [
+    "LEVELS",
+    "CausalFiller",
+    "GapBatch",
+    "GapFiller",
+    "GapSource",
+    "Hide",
+    "Past",
+    "PinballLoss",
+    "hidden_entries",
+    "look_back",
+]

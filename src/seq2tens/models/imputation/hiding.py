@@ -1,0 +1,71 @@
+"""Which observed entries are hidden on purpose, so that a network learns to tell them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from seq2tens._checks import ArgumentError, require
+
+Pattern = Literal["points", "blocks", "channels", "mixed"]
+Hide = Pattern | Sequence[int]
+Observed = Bool[Tensor, "batch time channels"]
+# Of the observed entries of a sequence, between so much is hidden at random.
+LEAST, MOST = 0.05, 0.6
+# Of a mixture, the part of sequences with blocks and with channels; all others have points.
+BLOCKS, CHANNELS = 0.15, 0.1
+
+
+def check_hide(hide: Hide, channels: int) -> None:
+    """Require a pattern, or numbers of channels."""
+    if isinstance(hide, str):
+        known = ", ".join(map(repr, get_args(Pattern)))
+        require(
+            hide in get_args(Pattern), f"`hide` must be one of {known} or a list of channels, got {hide!r}"
+        )
+        return
+    numbers = all(isinstance(c, int) and 0 <= c < channels for c in hide)
+    if len(hide) == 0 or not numbers:
+        raise ArgumentError(f"`hide` must list channels from 0 to {channels - 1}, got {list(hide)}")
+
+
+def hidden_entries(observed: Observed, hide: Hide) -> Observed:
+    """Entries to hide, drawn from torch's global generator.
+
+    Each sequence has a rate of its own. `"points"`: entries at random; `"blocks"`: stretches of time in some
+    of the channels; `"channels"`: whole channels; `"mixed"`: each sequence one of these, most of them
+    points. A list of channels: points, in these alone.
+    """
+    rate = LEAST + (MOST - LEAST) * torch.rand(len(observed), 1, 1, device=observed.device)
+    if not isinstance(hide, str):
+        chosen = torch.zeros(observed.shape[2], dtype=torch.bool, device=observed.device)
+        chosen[list(hide)] = True
+        return _points(observed, rate) & chosen
+    if hide != "mixed":
+        return {"points": _points, "blocks": _blocks, "channels": _channels}[hide](observed, rate)
+    kind = torch.rand(len(observed), 1, 1, device=observed.device)
+    structured = torch.where(kind < BLOCKS, _blocks(observed, rate), _channels(observed, rate))
+    return torch.where(kind < BLOCKS + CHANNELS, structured, _points(observed, rate))
+
+
+def _points(observed: Observed, rate: Float[Tensor, "batch 1 1"]) -> Observed:
+    return observed & (torch.rand(observed.shape, device=observed.device) < rate)
+
+
+def _channels(observed: Observed, rate: Float[Tensor, "batch 1 1"]) -> Observed:
+    batch, _, channels = observed.shape
+    return observed & (torch.rand(batch, 1, channels, device=observed.device) < rate)
+
+
+def _blocks(observed: Observed, rate: Float[Tensor, "batch 1 1"]) -> Observed:
+    """In half of the channels, each a stretch of this share of the time."""
+    batch, time, channels = observed.shape
+    draws = torch.rand(2, batch, 1, channels, device=observed.device)
+    length = (rate * time).ceil()
+    start = (draws[0] * (time - length + 1)).floor()
+    steps = torch.arange(time, device=observed.device)[:, None]
+    return observed & (steps >= start) & (steps < start + length) & (draws[1] < 0.5)

@@ -1,0 +1,122 @@
+"""Batches of sequences with gaps, and the pinball loss of entries that were hidden on purpose."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from seq2tens.data import Sequences
+from seq2tens.data.batches import PackedSteps, content_digest
+from seq2tens.data.elapsed import since_start
+from seq2tens.models.imputation.hiding import Hide, hidden_entries
+from seq2tens.models.imputation.network import LEVELS, MEDIAN, Entries
+
+# How much the causal half counts, and the median among the quantiles.
+CAUSAL_WEIGHT, MEDIAN_WEIGHT = 0.5, 2.0
+
+
+class GapBatch(NamedTuple):
+    """Sequences, 0 where nothing was observed; `hidden` is what is to be told of them, None if that is for
+    the loss to draw. Times begin at 0 and stand still beyond the end."""
+
+    values: Float[Tensor, "rows time channels"]
+    observed: Bool[Tensor, "rows time channels"]
+    times: Float[Tensor, "rows time"]
+    lengths: Int[Tensor, " rows"] | None
+    static: Float[Tensor, "rows static"] | None = None
+    hidden: Bool[Tensor, "rows time channels"] | None = None
+
+    def seen(self, hidden: Bool[Tensor, "rows time channels"]) -> tuple[Tensor | None, ...]:
+        """Arguments of the network if these entries are hidden from it."""
+        observed = self.observed & ~hidden
+        values = torch.where(observed, self.values, 0.0)
+        return values, observed, self.times, self.lengths, self.static
+
+
+class GapSource:
+    """Standardised sequences of unequal length, NaN where nothing was observed.
+
+    Args:
+        sequences: their times and static features count.
+        hidden: observed entries to be told, a mask of the packed values; None: drawn anew in each batch.
+        dtype: of the batches.
+    """
+
+    def __init__(
+        self,
+        sequences: Sequences,
+        hidden: Bool[np.ndarray, "steps channels"] | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        values = torch.tensor(sequences.values, dtype=dtype)
+        self.observed = ~values.isnan()
+        self.values = torch.where(self.observed, values, 0.0)
+        self.times = torch.tensor(since_start(sequences).values, dtype=dtype)
+        self.static = None if sequences.static is None else torch.tensor(sequences.static, dtype=dtype)
+        self.hidden = None if hidden is None else torch.tensor(hidden)
+        self.steps = PackedSteps.of(sequences)
+        self.lengths = self.steps.lengths
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def batch(self, rows: Tensor) -> GapBatch:
+        """The chosen rows."""
+        index = self.steps.padded(rows)
+        return GapBatch(
+            index.gather(self.values),
+            index.gather(self.observed),
+            index.gather(self.times)[..., 0].cummax(dim=1).values,
+            index.lengths,
+            None if self.static is None else self.static[rows],
+            None if self.hidden is None else index.gather(self.hidden),
+        )
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of all there is."""
+        return content_digest(self.values, self.observed, self.times, self.static, self.hidden, self.lengths)
+
+
+class PinballLoss:
+    """The mean pinball loss of hidden entries over the levels, of both halves of a `GapFiller`.
+
+    Its minimum are the quantiles; for the median it is half the absolute error.
+    """
+
+    def __init__(self, hide: Hide) -> None:
+        self.hide = hide
+
+    def __call__(self, model: nn.Module, batch: GapBatch) -> tuple[Tensor, float]:
+        """The mean over the hidden entries, and how many there are."""
+        hidden = hidden_entries(batch.observed, self.hide) if batch.hidden is None else batch.hidden
+        entries, count = some_entries(hidden)
+        truth = batch.values[entries]
+        filled = model(*batch.seen(hidden), entries=entries)
+        loss = pinball(filled.both, truth) + CAUSAL_WEIGHT * pinball(filled.past, truth)
+        return loss.mean() * min(count, 1), max(count, 1)
+
+
+def some_entries(hidden: Bool[Tensor, "batch time channels"]) -> tuple[Entries, int]:
+    """Where entries are hidden, and how many; a network wants at least one, be it of no account."""
+    rows, steps, channels = hidden.nonzero(as_tuple=True)
+    if len(rows):
+        return (rows, steps, channels), len(rows)
+    first = torch.zeros(1, dtype=torch.long, device=hidden.device)
+    return (first, first, first), 0
+
+
+def pinball(
+    quantiles: Float[Tensor, "entries levels"], truth: Float[Tensor, " entries"]
+) -> Float[Tensor, " entries"]:
+    """The loss of each entry; the median counts more than any other level."""
+    levels = quantiles.new_tensor(LEVELS)
+    weights = quantiles.new_ones(len(LEVELS))
+    weights[MEDIAN] = MEDIAN_WEIGHT
+    error = truth[:, None] - quantiles
+    return (weights * torch.maximum(levels * error, (levels - 1) * error)).sum(-1) / weights.sum()

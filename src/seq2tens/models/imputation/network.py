@@ -1,0 +1,276 @@
+"""The network: a causal and an anti-causal stream of LS2T blocks, and a read-out for each missing entry."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn import functional as torch_F
+
+from seq2tens.models.imputation.past import FEATURES, look_back
+from seq2tens.nn import LS2T, MaskedConv
+from seq2tens.nn.alignment import Series
+from seq2tens.nn.context import Network, Whole
+from seq2tens.nn.dense import Dense
+
+# Probabilities at which the distribution of an entry is told; the fourth is the median.
+LEVELS = (0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98)
+MEDIAN = LEVELS.index(0.5)
+# Quantiles are at least so far apart, in standard deviations of a channel.
+LEAST_STEP = 1e-4
+# Numbers by which the state of a step, and a channel's name, speak to a channel's read-out.
+STATE, NAME = 16, 8
+
+Entries = tuple[Int[Tensor, " entries"], Int[Tensor, " entries"], Int[Tensor, " entries"]]
+Quantiles = Float[Tensor, "*rows levels"]
+
+
+class Filled(NamedTuple):
+    """Quantiles of entries given all other steps, and given those up to their own."""
+
+    both: Quantiles
+    past: Quantiles
+
+
+class Encoded(NamedTuple):
+    """Features of each channel from before and from after each step, and the states of the two streams."""
+
+    back: Float[Tensor, "batch time channels features"]
+    ahead: Float[Tensor, "batch time channels features"]
+    past: Float[Tensor, "batch time width"]
+    future: Float[Tensor, "batch time width"]
+
+
+class Block(Network):
+    """A local convolution, LS2T over the increments, and a perceptron at each step; each added to its input.
+
+    The convolution and LS2T see the steps up to each, or with `reverse` those from it on. Forgetting is
+    learned for each functional, so that a sequence of any length leaves a state of the size of those in
+    training.
+    """
+
+    def __init__(self, width: int, functionals: int, kernel: int, dropout: float, reverse: bool) -> None:
+        super().__init__()
+        self.reverse, self.reach = reverse, kernel - 1
+        self.norms = nn.ModuleList([nn.LayerNorm(n) for n in (width, width, 2 * functionals, width)])
+        self.convolution = MaskedConv(width, width, kernel)
+        self.ls2t = LS2T(width, functionals, 2, decay="learn", reverse=reverse)
+        self.project = Dense(2 * functionals, width)
+        self.perceptron = nn.Sequential(
+            Dense(width, 2 * width), nn.GELU(), Dense(2 * width, width), nn.Dropout(dropout)
+        )
+
+    def compute(self, x: Series, context: Whole) -> Tensor:
+        """Three additions."""
+        before_convolution, before_ls2t, after_ls2t, before_perceptron = self.norms
+        local = context.convolve(
+            self.convolution, self._neighbours(before_convolution(x), self.reach, context), True
+        )
+        x = x + torch_F.gelu(local)
+        y = before_ls2t(x)
+        extended = self._neighbours(y, 1, context)
+        y = y - (extended[:, 1:] if self.reverse else extended[:, :-1])
+        levels = self.ls2t(y, context=context).flatten(2)
+        x = x + self.project(after_ls2t(levels))
+        return x + self.perceptron(before_perceptron(x))
+
+    def _neighbours(self, x: Series, reach: int, context: Whole) -> Tensor:
+        return context.halo(x, 0, reach) if self.reverse else context.halo(x, reach, 0)
+
+
+class Trunk(Network):
+    """What the past of each step, or with `reverse` its future, has to tell: `(batch, time, width)`."""
+
+    def __init__(self, in_features: int, width: int, blocks: list[Block]) -> None:
+        super().__init__()
+        self.in_features = in_features
+        self.embed, self.blocks, self.norm = (
+            Dense(in_features, width),
+            nn.ModuleList(blocks),
+            nn.LayerNorm(width),
+        )
+
+    def compute(self, x: Series, context: Whole) -> Tensor:
+        """One block after the other."""
+        h = self.embed(x)
+        for block in self.blocks:
+            h = block(h, context=context)
+        return self.norm(h)
+
+
+class ReadOut(nn.Module):
+    """Quantiles of entries, from the features of their channel and the state of their step.
+
+    The median is a part of the value that a rule would give, learned for each entry, and a correction; the
+    other quantiles lie at positive distances from it.
+    """
+
+    def __init__(self, channels: int, features: int, width: int, hidden: int) -> None:
+        super().__init__()
+        self.channels = channels
+        self.state = Dense(width, channels * STATE)
+        self.name = nn.Parameter(0.3 * torch.randn(channels, NAME))
+        self.first, self.second = Dense(features + STATE + NAME, hidden), Dense(hidden, hidden)
+        self.last = Dense(hidden, len(LEVELS) + 1)
+
+    def forward(
+        self,
+        state: Float[Tensor, "batch time width"],
+        features: Float[Tensor, "batch time channels features"],
+        base: Float[Tensor, "batch time channels"],
+        entries: Entries | None = None,
+    ) -> Quantiles:
+        """Of some entries, in rows, or of all of them."""
+        told = self.state(state).unflatten(-1, (self.channels, STATE))
+        if entries is None:
+            names = self.name.expand(*features.shape[:3], NAME)
+        else:
+            told, features, base = (_chosen(t, entries)[None] for t in (told, features, base))
+            names = self.name.index_select(0, entries[2])[None]
+        rows = torch.cat([features, told, names], dim=-1)
+        rows = torch_F.gelu(self.second(torch_F.gelu(self.first(rows))))
+        rows = quantiles(self.last(rows), base)
+        return rows if entries is None else rows[0]
+
+
+def _chosen(x: Float[Tensor, "batch time channels *rest"], entries: Entries) -> Tensor:
+    """The entries in rows; `index_select` has a gradient that is several times as fast as indexing's."""
+    sequence, step, channel = entries
+    rows = (sequence * x.shape[1] + step) * x.shape[2] + channel
+    return x.flatten(0, 2).index_select(0, rows)
+
+
+def quantiles(
+    raw: Float[Tensor, "*rows outputs"], base: Float[Tensor, "*rows"]
+) -> Float[Tensor, "*rows levels"]:
+    """Rising numbers around a median: raw[0] and a part of the base, that raw[1] tells (at first most)."""
+    median = (torch.sigmoid(raw[..., 1] + 2) * base + raw[..., 0])[..., None]
+    steps = torch_F.softplus(raw[..., 2:] - 1) + LEAST_STEP
+    below, above = steps[..., :MEDIAN].cumsum(-1), steps[..., MEDIAN:].cumsum(-1)
+    return torch.cat([median - below.flip(-1), median, median + above], dim=-1)
+
+
+class CausalFiller(Network):
+    """The causal half, which can be streamed: features of `look_back` and static ones to quantiles, `(batch,
+    time, channels · levels)`."""
+
+    def __init__(self, channels: int, static: int, width: int, blocks: list[Block], hidden: int) -> None:
+        super().__init__()
+        self.channels = channels
+        self.trunk = Trunk(FEATURES * channels + 1 + static, width, blocks)
+        self.read_out = ReadOut(channels, FEATURES, width, hidden)
+        self.in_features = self.trunk.in_features
+
+    def compute(self, x: Series, context: Whole) -> Tensor:
+        """The quantiles of all entries, as if none of them were observed."""
+        features = by_channel(x, self.channels)
+        return self.read_out(self.trunk(x, context=context), features, features[..., 0]).flatten(2)
+
+
+class GapFiller(nn.Module):
+    """Quantiles of entries of sequences, see `LS2TImputer`.
+
+    Args:
+        channels: of the sequences; values are standardised.
+        static: features of a whole sequence.
+        width: of the state of a step, in each direction of time.
+        functionals: of each LS2T layer, of order 2.
+        depth: blocks in each direction.
+        kernel: steps that a convolution sees.
+        hidden: width of the read-out of an entry.
+        dropout: part of the units left out in training.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        static: int = 0,
+        *,
+        width: int = 64,
+        functionals: int = 32,
+        depth: int = 2,
+        kernel: int = 3,
+        hidden: int = 64,
+        dropout: float = 0.1,
+    ) -> None:
+        super().__init__()
+        past, future = (
+            [Block(width, functionals, kernel, dropout, reverse) for _ in range(depth)]
+            for reverse in (False, True)
+        )
+        self.causal = CausalFiller(channels, static, width, past, hidden)
+        self.future = Trunk(self.causal.trunk.embed.in_features, width, future)
+        self.read_out = ReadOut(channels, 2 * FEATURES + 2, 2 * width, hidden)
+
+    def forward(
+        self,
+        values: Float[Tensor, "batch time channels"],
+        observed: Bool[Tensor, "batch time channels"],
+        times: Float[Tensor, "batch time"],
+        lengths: Int[Tensor, " batch"] | None = None,
+        static: Float[Tensor, "batch static"] | None = None,
+        *,
+        entries: Entries,
+    ) -> Filled:
+        """Quantiles of the entries, which must not be observed."""
+        encoded = self.encode(values, observed, times, lengths, static)
+        return Filled(self.tell(encoded, entries), self.tell_by_past(encoded, entries))
+
+    def encode(
+        self,
+        values: Float[Tensor, "batch time channels"],
+        observed: Bool[Tensor, "batch time channels"],
+        times: Float[Tensor, "batch time"],
+        lengths: Int[Tensor, " batch"] | None = None,
+        static: Float[Tensor, "batch static"] | None = None,
+    ) -> Encoded:
+        """What both streams know at each step; the values of entries that are not observed must be 0.
+
+        Beyond `lengths` nothing is observed, and times stand still.
+        """
+        back, ahead = self.views(values, observed, times, static)
+        return Encoded(
+            by_channel(back, self.causal.channels),
+            by_channel(ahead, self.causal.channels),
+            self.causal.trunk(back, lengths=lengths),
+            self.future(ahead, lengths=lengths),
+        )
+
+    def tell(self, encoded: Encoded, entries: Entries) -> Quantiles:
+        """Quantiles of entries, given all other steps."""
+        line, share = straight_lines(encoded.back, encoded.ahead)
+        features = torch.cat([encoded.back, encoded.ahead, line[..., None], share[..., None]], dim=-1)
+        return self.read_out(torch.cat([encoded.past, encoded.future], dim=-1), features, line, entries)
+
+    def tell_by_past(self, encoded: Encoded, entries: Entries) -> Quantiles:
+        """Quantiles of entries, given the steps up to their own."""
+        return self.causal.read_out(encoded.past, encoded.back, encoded.back[..., 0], entries)
+
+    @staticmethod
+    def views(
+        values: Tensor, observed: Tensor, times: Tensor, static: Tensor | None
+    ) -> list[Float[Tensor, "batch time features"]]:
+        """What the two streams read: every step with its past, and with its future."""
+        back, _ = look_back(values, observed, times)
+        ahead, _ = look_back(values.flip(1), observed.flip(1), times.flip(1))
+        rows = [] if static is None else [static[:, None].expand(-1, values.shape[1], -1)]
+        return [torch.cat([x, *rows], dim=-1) for x in (back, ahead.flip(1))]
+
+
+def by_channel(x: Float[Tensor, "batch time features"], channels: int) -> Tensor:
+    """The features of `look_back` for each channel, `(batch, time, channels, features)`."""
+    return x[..., : FEATURES * channels].unflatten(-1, (FEATURES, channels)).mT
+
+
+def straight_lines(past: Tensor, future: Tensor) -> tuple[Tensor, Tensor]:
+    """Between the last value and the next, and which part of the gap has passed; where there is but one of
+    them, that one, and a half."""
+    last, _, since, had, *_ = past.unbind(-1)
+    following, _, until, has, *_ = future.unbind(-1)
+    since, until = since.expm1(), until.expm1()
+    between, gap = (had > 0) & (has > 0), since + until
+    share = torch.where(between & (gap > 0), since / torch.where(gap > 0, gap, 1.0), 0.5)
+    left, right = torch.where(had > 0, last, following), torch.where(has > 0, following, last)
+    return left + share * (right - left), share

@@ -1,0 +1,82 @@
+"""What is known of each channel from the steps before, one row of features per step."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+# Features of a channel at a step, see `look_back`.
+FEATURES = 6
+
+
+class Past(NamedTuple):
+    """What later steps need of earlier ones: the last value of each channel and its time, the sum and number
+    of its values, and the time of the last step."""
+
+    value: Float[Tensor, "batch channels"]
+    time: Float[Tensor, "batch channels"]
+    total: Float[Tensor, "batch channels"]
+    number: Float[Tensor, "batch channels"]
+    clock: Float[Tensor, " batch"]
+
+    @classmethod
+    def before(cls, values: Float[Tensor, "batch time channels"], start: Float[Tensor, " batch"]) -> Past:
+        """Before the first step; what was never observed counts its time from there."""
+        zeros = torch.zeros_like(values[:, 0])
+        return cls(zeros, start[:, None].expand_as(zeros), zeros, zeros, start)
+
+
+def look_back(
+    values: Float[Tensor, "batch time channels"],
+    observed: Bool[Tensor, "batch time channels"],
+    times: Float[Tensor, "batch time"],
+    past: Past | None = None,
+) -> tuple[Float[Tensor, "batch time features"], Past]:
+    """Features of every step, and what the steps after need.
+
+    There are six for each channel, feature by feature: the value, or the last one before it; whether it was
+    observed; log(1 + the time since the last one); whether there is one; the mean of those before, drawn
+    towards 0; log(1 + their number). Then log(1 + the time since the step before).
+    Times may fall as well as rise, so that the same function looks ahead along reversed sequences.
+    """
+    past = Past.before(values, times[:, 0]) if past is None else past
+    index, moments = _last_before(observed), times[..., None].expand_as(values)
+    inside = index >= 0
+    last = torch.where(inside, values.gather(1, index.clamp(min=0)), past.value[:, None])
+    moment = torch.where(inside, moments.gather(1, index.clamp(min=0)), past.time[:, None])
+    known = torch.where(observed, values, 0.0)
+    totals, counts = (t.cumsum(1) for t in (known, observed.to(values.dtype)))
+    total, count = (
+        totals - known + past.total[:, None],
+        counts - observed.to(values.dtype) + past.number[:, None],
+    )
+    steps = torch.cat([past.clock[:, None], times], dim=1).diff(dim=1).abs()
+    features = torch.cat(
+        [
+            torch.where(observed, values, last),
+            observed.to(values.dtype),
+            (moments - moment).abs().log1p(),
+            (count > 0).to(values.dtype),
+            total / (count + 1),
+            count.log1p(),
+            steps.log1p()[..., None],
+        ],
+        dim=2,
+    )
+    return features, Past(
+        torch.where(observed, values, last)[:, -1],
+        torch.where(observed, moments, moment)[:, -1],
+        past.total + totals[:, -1],
+        past.number + counts[:, -1],
+        times[:, -1],
+    )
+
+
+def _last_before(observed: Bool[Tensor, "batch time channels"]) -> Tensor:
+    """The last step before each at which a channel was observed, -1 where there is none."""
+    steps = torch.arange(observed.shape[1], device=observed.device)[:, None]
+    last = torch.where(observed, steps, -1).cummax(dim=1).values
+    return torch.cat([torch.full_like(last[:, :1], -1), last[:, :-1]], dim=1)
