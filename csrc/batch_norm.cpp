@@ -16,6 +16,7 @@ struct Shares {
   int64_t unit;   // channels
   int64_t units;
   int64_t tasks;
+  int64_t threads;
   double weight;  // of a value in a mean
 
   explicit Shares(const seq2tens_batch_norm& call) {
@@ -24,6 +25,7 @@ struct Shares {
     units = (call.channels + unit - 1) / std::max<int64_t>(1, unit);
     const int64_t worth = call.rows * call.channels * call.inner / kWorthATask;
     tasks = std::max<int64_t>(1, std::min({units, worth, int64_t{16}}));
+    threads = threads_worth(worth, call.threads);
     int64_t count = call.rows;
     if (call.mask) count -= std::count(call.mask, call.mask + call.rows, uint8_t{0});
     weight = 1.0 / static_cast<double>(std::max<int64_t>(1, count) * call.inner);
@@ -184,7 +186,7 @@ void backward_task(Task<T>& task, const seq2tens_batch_norm_gradients& given) {
 template <class T>
 void forward(const seq2tens_batch_norm& call) {
   const Shares shares(call);
-  for_each_task(shares.tasks, call.threads, [&](int64_t index) {
+  for_each_task(shares.tasks, shares.threads, [&](int64_t index) {
     Task<T> task(call, shares, index);
     forward_task(task);
   });
@@ -193,7 +195,7 @@ void forward(const seq2tens_batch_norm& call) {
 template <class T>
 void backward(const seq2tens_batch_norm_gradients& given) {
   const Shares shares(*given.call);
-  for_each_task(shares.tasks, given.call->threads, [&](int64_t index) {
+  for_each_task(shares.tasks, shares.threads, [&](int64_t index) {
     Task<T> task(*given.call, shares, index);
     backward_task(task, given);
   });

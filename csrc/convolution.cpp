@@ -12,15 +12,18 @@ struct Convolution {
   const seq2tens_convolution& call;
   int64_t steps;   // of the result
   int64_t inner;   // numbers that a kernel sees
+  int64_t worth;   // how many tasks the multiplications are worth
 
   explicit Convolution(const seq2tens_convolution& call)
-      : call(call), steps(call.length - call.kernel + 1), inner(call.kernel * call.in_features) {}
+      : call(call), steps(call.length - call.kernel + 1), inner(call.kernel * call.in_features) {
+    constexpr int64_t kWorthATask = worth_a_task(1000000);  // multiplications, about 20 µs
+    worth = call.batch * steps * inner * call.out_features / kWorthATask;
+  }
 
   // Ranges of sequences. In the backward pass each has sums as large as the weight, so they are long.
   int64_t slices(int64_t rows_at_least) const {
-    constexpr int64_t kWorthATask = worth_a_task(1000000);  // multiplications, about 20 µs
-    const int64_t rows = call.batch * steps, worth = rows * inner * call.out_features / kWorthATask;
-    return std::max<int64_t>(1, std::min({call.batch, worth, rows / worth_a_task(rows_at_least), int64_t{16}}));
+    const int64_t most = call.batch * steps / worth_a_task(rows_at_least);
+    return std::max<int64_t>(1, std::min({call.batch, worth, most, int64_t{16}}));
   }
 
   const T* x(int64_t sequence) const {
@@ -74,7 +77,7 @@ void forward(const seq2tens_convolution& call) {
   const Convolution<T> convolution(call);
   const T* packed = convolution.pack_weight(frame);
   const int64_t slices = convolution.slices(1);
-  for_each_task(slices, call.threads, [&](int64_t task) {
+  for_each_task(slices, threads_worth(convolution.worth, call.threads), [&](int64_t task) {
     const Range sequences(call.batch, task, slices);
     for (int64_t b = sequences.begin; b < sequences.end; ++b) convolution.convolve(packed, b);
   });
@@ -159,11 +162,12 @@ void backward(const seq2tens_convolution_gradients& given) {
   const T* adjoint = given.x ? convolution.pack_adjoint(frame) : nullptr;
   double* dweight = frame.take<double>(slices * size);
   double* dbias = frame.take_zeros<double>(slices * m);
-  for_each_task(slices, call.threads, [&](int64_t task) {
+  for_each_task(slices, threads_worth(2 * convolution.worth, call.threads), [&](int64_t task) {
     const Range sequences(call.batch, task, slices);
     backward_slice(convolution, given, sequences, adjoint, dweight + task * size, dbias + task * m);
   });
-  for_each_task(slices, call.threads, [&](int64_t task) {
+  constexpr int64_t kSumsWorthATask = worth_a_task(1 << 15);
+  for_each_task(slices, threads_worth(slices * size / kSumsWorthATask, call.threads), [&](int64_t task) {
     const Range outputs(m, task, slices);
     for (int64_t c = 0; c < n; ++c)
       for (int64_t j = 0; j < call.kernel; ++j)

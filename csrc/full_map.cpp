@@ -248,7 +248,7 @@ struct Backward : Work<T, Side> {
 
 template <class T, bool Side>
 void forward_groups(const Map& map) {
-  for_each_task(map.tasks, map.call.threads, [&](int64_t task) {
+  for_each_task(map.tasks, map.threads, [&](int64_t task) {
     Forward<T, Side> forward(map);
     const Range groups(map.groups, task, map.tasks);
     for (int64_t group = groups.begin; group < groups.end; ++group) forward.run(group);
@@ -260,7 +260,7 @@ template <class T, bool Side>
 void backward_groups(const Map& map, const seq2tens_full_map_gradients& given, Frame& frame) {
   const int64_t p = map.call.lift_order;
   double* sums = given.coefficients ? frame.take_zeros<double>(map.groups * p) : nullptr;
-  for_each_task(map.tasks, map.call.threads, [&](int64_t task) {
+  for_each_task(map.tasks, map.threads, [&](int64_t task) {
     Backward<T, Side> backward(map, given);
     const Range groups(map.groups, task, map.tasks);
     for (int64_t group = groups.begin; group < groups.end; ++group)

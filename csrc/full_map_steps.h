@@ -125,6 +125,7 @@ struct Map {
   int64_t blocks;
   int64_t groups;
   int64_t tasks;
+  int64_t threads;
 
   Map(const seq2tens_full_map& call, Frame& frame) : call(call) {
     const int64_t d = call.dim;
@@ -140,6 +141,7 @@ struct Map {
     const int64_t top = levels.count(call.order);
     const int64_t worth = call.batch * length * (top + 4 * levels.lower()) / kWorthATask;
     tasks = std::max<int64_t>(1, std::min({groups, worth, int64_t{16}}));
+    threads = threads_worth(2 * worth, call.threads);
   }
 
  private:

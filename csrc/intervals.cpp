@@ -94,7 +94,7 @@ void run(const seq2tens_intervals& call) {
   const Lookup<T> lookup(call);
   const int64_t worth = call.count * lookup.subwords.levels * call.width / kWorthATask;
   const int64_t tasks = std::max<int64_t>(1, std::min<int64_t>(16, worth));
-  for_each_task(tasks, call.threads, [&](int64_t task) {
+  for_each_task(tasks, threads_worth(worth, call.threads), [&](int64_t task) {
     Frame frame;
     Vector<T>* states = frame.take<Vector<T>>(lookup.subwords.states);
     const Range range(call.count, task, tasks);

@@ -18,6 +18,7 @@ struct Shares {
   int64_t groups;    // ranges of functionals
   int64_t width;     // functionals of a group, padded
   int64_t together;  // short sequences that share a matrix product
+  int64_t threads;
   int64_t tasks() const { return slices * groups; }
 };
 
@@ -36,6 +37,7 @@ Shares share_out(const seq2tens_ls2t& call) {
   shares.width = std::max<int64_t>(1, per_group) * kFunctionalLanes;
   shares.groups = std::max<int64_t>(1, (vectors * kFunctionalLanes + shares.width - 1) / shares.width);
   shares.together = std::max<int64_t>(1, call.block / std::max<int64_t>(1, call.length));
+  shares.threads = threads_worth(worth, call.threads);
   return shares;
 }
 
@@ -61,8 +63,8 @@ struct Recursion {
       : call(call), words(*call.words), shares(share_out(call)), columns(words.components * shares.width) {
     T* weight = frame.take<T>(shares.groups * call.features * columns);
     const T* given = static_cast<const T*>(call.weight);
-    const int64_t rows = words.components * call.features, tasks = rows * call.width < (1 << 16) ? 1 : 8;
-    for_each_task(tasks, call.threads, [&](int64_t task) {
+    const int64_t rows = words.components * call.features, tasks = 8;
+    for_each_task(tasks, threads_worth(rows * call.width / worth_a_task(1 << 16), call.threads), [&](int64_t task) {
       const Range range(rows, task, tasks);
       for (int64_t row = range.begin; row < range.end; ++row) {
         const int64_t component = row / call.features, feature = row % call.features;
@@ -439,8 +441,8 @@ void sum_parameters(const Recursion<T>& r, const ParameterSums<T>& sums, const s
                     Frame& frame) {
   const seq2tens_ls2t& call = r.call;
   const int64_t rows = r.words.components * call.features, width = r.shares.width;
-  const int64_t tasks = rows * call.width * r.shares.slices < (1 << 15) ? 1 : 8;
-  for_each_task(tasks, call.threads, [&](int64_t task) {
+  const int64_t tasks = 8, worth = rows * call.width * r.shares.slices / worth_a_task(1 << 15);
+  for_each_task(tasks, threads_worth(worth, call.threads), [&](int64_t task) {
     const Range range(rows, task, tasks);
     for (int64_t row = range.begin; row < range.end; ++row) {
       const int64_t place = row % call.features * r.columns + row / call.features * width;
@@ -465,7 +467,8 @@ template <class T>
 void forward(const seq2tens_ls2t& call) {
   Frame frame;
   const Recursion<T> recursion(call, frame, false);
-  for_each_task(recursion.shares.tasks(), call.threads, [&](int64_t task) { forward_task(recursion, task); });
+  for_each_task(recursion.shares.tasks(), recursion.shares.threads,
+                [&](int64_t task) { forward_task(recursion, task); });
 }
 
 template <class T>
@@ -477,7 +480,7 @@ void backward(const seq2tens_ls2t_gradients& given) {
   const int64_t size = call.batch * call.length * call.features;
   T* dx = static_cast<T*>(given.x);
   T* others = frame.take<T>((r.shares.groups - 1) * size);  // derivatives by x through the other groups
-  for_each_task(r.shares.tasks(), call.threads, [&](int64_t index) {
+  for_each_task(r.shares.tasks(), r.shares.threads, [&](int64_t index) {
     const int64_t group = index / r.shares.slices;
     BackwardTask<T> task(r, index, given, sums, group == 0 ? dx : others + (group - 1) * size);
     backward_task(task);

@@ -29,6 +29,14 @@ namespace SEQ2TENS_ISA {
 // The amount of work from which a task is worth a thread. Checks make it small, so that tiny calls have many tasks.
 constexpr int64_t worth_a_task(int64_t amount) { return 1 + (amount - 1) / SEQ2TENS_TASK_DIVISOR; }
 
+// How many threads pay for so much work, counted in tasks of about 20 µs. To wake another thread and to wait for it
+// takes some 40 µs on two cores of a virtual machine (AMD EPYC): with less than four tasks for each, one thread is
+// faster. Which thread runs a task changes no bit.
+inline int64_t threads_worth(int64_t worth, int64_t threads) {
+  constexpr int64_t kTasksPerThread = 4;
+  return std::max<int64_t>(1, std::min(threads, worth / kTasksPerThread));
+}
+
 // Memory that is taken again looks like memory in use to the address sanitizer and to valgrind, which are to see every
 // end of it.
 #ifdef SEQ2TENS_FRESH_MEMORY

@@ -56,7 +56,7 @@ void for_each_sequence(const Call& call, const Pool& pool) {
   constexpr int64_t kWorthATask = worth_a_task(1 << 16);  // numbers, some 10 µs
   const int64_t worth = call.batch * call.length * call.width / kWorthATask;
   const int64_t tasks = std::max<int64_t>(1, std::min({call.batch, worth, int64_t{16}}));
-  for_each_task(tasks, call.threads, [&](int64_t task) {
+  for_each_task(tasks, threads_worth(worth / 2, call.threads), [&](int64_t task) {
     const Range range(call.batch, task, tasks);
     for (int64_t i = range.begin; i < range.end; ++i) pool(i);
   });

@@ -40,12 +40,13 @@ class Backend(NamedTuple):
     """What a backend computes, and memory for it.
 
     `forward(recursion, keeps_products)` gives levels along time, final state, and what is saved for
-    `backward(dout, dfinal, saved, recursion)`, which gives derivatives by `recursion.differentiable`. Whether
-    products fit depends on sizes, which whoever traces an operation may leave open: it keeps none.
+    `backward(dout, dfinal, saved, recursion)`, which gives derivatives by `recursion.differentiable`; None
+    stands for zeros. Whether products fit depends on sizes, which whoever traces an operation may leave open:
+    it keeps none.
     """
 
     forward: Callable[[Recursion, bool], Results]
-    backward: Callable[[Tensor, Tensor, Saved, Recursion], tuple[Tensor, ...]]
+    backward: Callable[[Tensor | None, Tensor | None, Saved, Recursion], tuple[Tensor, ...]]
     empty_results: Callable[[Recursion], Results]
 
 
@@ -123,17 +124,21 @@ class _Unobserved(torch.autograd.Function):
     def forward(ctx: Any, pair: Pair, rest: tuple, *tensors: Tensor | None) -> tuple[Tensor, Tensor]:
         output, final, saved = pair.backend.forward(Recursion(*tensors, *rest), True)  # type: ignore[arg-type]
         ctx.save_for_backward(*tensors, *saved)
-        ctx.pair, ctx.rest = pair, rest
+        ctx.set_materialize_grads(False)  # seldom are both results differentiated
+        ctx.pair, ctx.rest, ctx.shapes = pair, rest, (output.shape, final.shape)
         return output, final
 
     @staticmethod
-    def backward(ctx: Any, dout: Tensor, dfinal: Tensor) -> tuple:
+    def backward(ctx: Any, dout: Tensor | None, dfinal: Tensor | None) -> tuple:
         kept = ctx.saved_tensors  # may be unpacked once only
         tensors, saved = kept[:TENSORS], Saved(*kept[TENSORS:])
         recursion = Recursion(*tensors, *ctx.rest)
+        present = dout if dfinal is None else dfinal
         # with a graph of its own the backward pass is to be differentiated again
-        if torch.is_grad_enabled() or is_observed(dout):
-            gradients = ctx.pair.backward(dout, dfinal, *saved, *recursion.arguments)
+        if torch.is_grad_enabled() or (present is not None and is_observed(present)):
+            pairs = zip((dout, dfinal), ctx.shapes, strict=True)
+            incoming = (recursion.x.new_zeros(shape) if t is None else t for t, shape in pairs)
+            gradients = ctx.pair.backward(*incoming, *saved, *recursion.arguments)
         else:
             gradients = ctx.pair.backend.backward(dout, dfinal, saved, recursion)
         return None, None, *_as_inputs(gradients, tensors)

@@ -144,18 +144,19 @@ def _point_to(struct: Forward, saved: Saved) -> None:
     struct.products = saved.products.data_ptr() if len(saved.products) else None
 
 
-def _backward(dout: Tensor, dfinal: Tensor, saved: Saved, recursion: Recursion) -> tuple[Tensor, ...]:
+def _backward(
+    dout: Tensor | None, dfinal: Tensor | None, saved: Saved, recursion: Recursion
+) -> tuple[Tensor, ...]:
     """Derivatives by x, weight, bias, coefficients, powers and state, of size 0 where these are missing."""
     struct = _describe(recursion)
     _point_to(struct, saved)
-    dout, dfinal = dout.contiguous(), dfinal.contiguous()
+    incoming = [None if t is None else t.contiguous() for t in (dout, dfinal)]
+    if not recursion.return_sequences:
+        incoming[0] = None
     gradients = recursion.empty_gradients()
     sums = [None if t is None else g for t, g in zip(recursion.differentiable, gradients, strict=True)]
-    adjoint = Backward(
-        ctypes.pointer(struct), dout.data_ptr() if recursion.return_sequences else None, dfinal.data_ptr(),
-        *map(native.address, sums),
-    )  # fmt: skip
-    native.run("ls2t_backward", adjoint)
+    addresses = map(native.address, (*incoming, *sums))
+    native.run("ls2t_backward", Backward(ctypes.pointer(struct), *addresses))
     return gradients
 
 

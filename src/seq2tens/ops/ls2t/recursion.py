@@ -85,6 +85,9 @@ class Recursion(NamedTuple):
 
     def empty_gradients(self) -> tuple[Tensor, ...]:
         """Memory for the derivatives by the differentiable tensors, of size 0 for one that is missing."""
-        sizes = [(0,) if tensor is None else tensor.shape for tensor in self.differentiable]
-        dtypes = [torch.float64 if i in _WIDE else self.x.dtype for i in range(len(sizes))]
-        return tuple(self.x.new_empty(size, dtype=t) for size, t in zip(sizes, dtypes, strict=True))
+        none = self.x.new_empty(0)
+        wide = none if self.coefficients is None and self.powers is None else none.double()
+        return tuple(
+            (wide if i in _WIDE else none).new_empty(0 if tensor is None else tensor.shape)
+            for i, tensor in enumerate(self.differentiable)
+        )

@@ -75,11 +75,16 @@ def _empty_results(inputs: Recursion) -> Results:
     return inputs.empty_results(-(-inputs.x.shape[1] // CHUNK), inputs.x.dtype)
 
 
-def _backward(dout: Tensor, dfinal: Tensor, saved: Saved, inputs: Recursion) -> tuple[Tensor, ...]:
+def _backward(
+    dout: Tensor | None, dfinal: Tensor | None, saved: Saved, inputs: Recursion
+) -> tuple[Tensor, ...]:
     """Derivatives by x, weight, bias, coefficients (0 unless asked for), powers and state."""
     results = dx, dweight, *_ = inputs.empty_gradients()
-    adjoint = dfinal.clone(memory_format=torch.contiguous_format)
-    work, flow = _Work(inputs), dout.contiguous() if inputs.return_sequences else None
+    adjoint = torch.zeros_like(saved.checkpoints[:, 0], memory_format=torch.contiguous_format)
+    if dfinal is not None:
+        adjoint.copy_(dfinal)
+    work = _Work(inputs)
+    flow = None if dout is None or not inputs.return_sequences else dout.contiguous()
     dw, db = torch.zeros_like(work.weight), torch.zeros_like(work.weight[0])
     dc, dp = work.new_sums(len(work.coefficients)), work.new_sums(max(inputs.chains.depth) + 1)
     sums = (None if inputs.coefficients is None else dc, None if inputs.powers is None else dp)
