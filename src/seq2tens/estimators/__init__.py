@@ -16,6 +16,7 @@ from seq2tens.estimators.imputers import (
     ForwardImputer,
     GPVAEImputer,
     HIVAEImputer,
+    ImputationReport,
     Imputer,
     LatentImputer,
     LinearImputer,
@@ -25,6 +26,7 @@ from seq2tens.estimators.imputers import (
     PyPOTSImputer,
     SAITSImputer,
     VAEImputer,
+    imputation_report,
 )
 from seq2tens.estimators.networks import NetworkClassifier
 from seq2tens.estimators.random import (
@@ -67,6 +69,7 @@ __all__ = [
     "ForwardImputer",
     "GPVAEImputer",
     "HIVAEImputer",
+    "ImputationReport",
     "Imputer",
     "LS2TFeatures",
     "LS2TImputer",
@@ -90,5 +93,6 @@ __all__ = [
     "compare",
     "evaluate",
     "evaluate_regression",
+    "imputation_report",
     "load",
 ]

@@ -6,6 +6,7 @@ from seq2tens.estimators.imputers.interpolation import ForwardImputer, LinearImp
 from seq2tens.estimators.imputers.ls2t import LS2TImputer
 from seq2tens.estimators.imputers.point import PointImputer
 from seq2tens.estimators.imputers.pypots import BRITSImputer, PyPOTSImputer, SAITSImputer
+from seq2tens.estimators.imputers.report import ImputationReport, imputation_report
 from seq2tens.estimators.imputers.vae import GPVAEImputer, HIVAEImputer, VAEImputer
 
 # Names for the shell.
@@ -27,6 +28,7 @@ __all__ = [
     "ForwardImputer",
     "GPVAEImputer",
     "HIVAEImputer",
+    "ImputationReport",
     "Imputer",
     "LS2TImputer",
     "LatentImputer",
@@ -36,4 +38,5 @@ __all__ = [
     "PyPOTSImputer",
     "SAITSImputer",
     "VAEImputer",
+    "imputation_report",
 ]
