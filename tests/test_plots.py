@@ -37,6 +37,29 @@ def test_scores_of_models():
         plots.model_scores({}, "accuracy")
 
 
+def test_a_filled_sequence():
+    given = np.array([[1.0, np.nan], [np.nan, np.nan], [3.0, 4.0]])
+    filled = np.array([[1.0, 5.0], [2.0, 5.0], [3.0, 4.0]])
+    figure = plots.imputation(given, filled, (filled - 1, filled + 1), times=[0, 1, 5], channels=["a", "b"])
+    first, second = figure.axes
+    assert [ax.get_ylabel() for ax in figure.axes] == ["a", "b"]
+    line, observed, circles = first.lines
+    assert line.get_xydata().tolist() == [[0, 1], [1, 2], [5, 3]]
+    assert observed.get_xydata().tolist() == [[0, 1], [5, 3]]
+    assert circles.get_xydata().tolist() == [[1, 2]]
+    assert len(second.collections) == 1
+    assert second.get_xlabel() == "time"
+    many = np.where(np.arange(20) < 12, np.nan, np.ones((4, 20)))
+    many[0] = 1
+    drawn = plots.imputation(many, np.ones((4, 20)))
+    assert [ax.get_ylabel() for ax in drawn.axes] == [f"channel {i}" for i in range(8)]
+    assert drawn.axes[-1].get_xlabel() == "step"
+    with pytest.raises(
+        ValueError, match=r"must have one shape, \(steps, channels\), got \(3, 2\) and \(4,\)"
+    ):
+        plots.imputation(given, np.ones(4))
+
+
 def history(epochs, validation=False):
     extra = {"validation_loss": 1.5, "validation_accuracy": 0.5} if validation else {}
     return [

@@ -22,6 +22,8 @@ TEXT_CLASSES, GRID_CLASSES = 20, 40
 LONGEST_LABEL = 18
 # Channels of a picture of contributions; the smaller ones are left out.
 MOST_BARS = 40
+# Channels of a picture of a filled sequence.
+MOST_PANELS = 8
 COLORS = {"train": "#3b6fb6", "validation": "#d1652b"}
 SUFFIXES = (".png", ".svg", ".pdf")
 
@@ -142,6 +144,43 @@ def contributions(
     return figure
 
 
+def imputation(
+    given: Float[np.ndarray, "steps channels"],
+    filled: Float[np.ndarray, "steps channels"],
+    interval: tuple[np.ndarray, np.ndarray] | None = None,
+    *,
+    times: Float[np.ndarray, " steps"] | None = None,
+    channels: Sequence[str] | None = None,
+    title: str = "",
+) -> Figure:
+    """A filled sequence, a panel for each channel: observed values as dots, filled ones as circles on a line,
+    and the ends of their intervals as a band; `given` is NaN where values were missing.
+
+    Of many channels, those with the most gaps between values are drawn.
+    """
+    given, filled = np.asarray(given), np.asarray(filled)
+    check.require(
+        given.ndim == 2 and given.shape == filled.shape and given.size > 0,
+        f"`given` and `filled` must have one shape, (steps, channels), got {given.shape} and {filled.shape}",
+    )
+    moments = np.arange(len(given)) if times is None else np.asarray(times)
+    names = [f"channel {i}" for i in range(given.shape[1])] if channels is None else list(channels)
+    missing = np.isnan(given)
+    # a channel without any value shows nothing of the gaps in between
+    order = np.argsort(-np.where(missing.all(axis=0), 0, missing.sum(axis=0)), kind="stable")
+    chosen = sorted(order[:MOST_PANELS].tolist())
+    figure = Figure(figsize=(8, 0.9 + 1.5 * len(chosen)), layout="constrained")
+    axes = figure.subplots(len(chosen), sharex=True, squeeze=False)[:, 0]
+    for ax, channel in zip(axes, chosen, strict=True):
+        ends = None if interval is None else np.stack(interval)[..., channel]
+        _filled_channel(ax, moments, given[:, channel], filled[:, channel], ends)
+        ax.set_ylabel(names[channel], parse_math=False)
+    axes[0].legend(frameon=False, fontsize=8, ncols=2)
+    axes[0].set_title(title, fontsize=10, loc="left", parse_math=False)
+    axes[-1].set_xlabel("step" if times is None else "time")
+    return figure
+
+
 def save(figure: Figure, path: str | Path) -> None:
     """Write a figure as PNG, SVG or PDF, by the suffix; a file that was there stays if this fails."""
     write_atomically(Path(path), encoded(figure, Path(path)))
@@ -179,6 +218,19 @@ def _curves(ax: Axes, history: Sequence[Mapping[str, float]], title: str, names:
     if len(names) > 1:
         ax.legend(frameon=False)
     ax.set_ylabel(title)
+    ax.grid(alpha=0.25)
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def _filled_channel(
+    ax: Axes, moments: np.ndarray, given: np.ndarray, filled: np.ndarray, ends: np.ndarray | None
+) -> None:
+    gaps = np.isnan(given)
+    ax.plot(moments, filled, color="#999999", linewidth=0.8)
+    if ends is not None:
+        ax.fill_between(moments, ends[0], ends[1], color=COLORS["validation"], alpha=0.2, linewidth=0)
+    ax.plot(moments[~gaps], given[~gaps], ".", color=COLORS["train"], label="observed")
+    ax.plot(moments[gaps], filled[gaps], "o", label="filled", color=COLORS["validation"], fillstyle="none")
     ax.grid(alpha=0.25)
     ax.spines[["top", "right"]].set_visible(False)
 

@@ -6,9 +6,9 @@ import sys
 import numpy as np
 import pytest
 
-from cli.shell import done, refused, table
-from seq2tens.data import Columns, load_dataset, read
-from seq2tens.estimators import GPVAEImputer, LinearImputer
+from cli.shell import done, refused, run, table
+from seq2tens.data import Columns, held_out, load_dataset, read
+from seq2tens.estimators import GPVAEImputer, LinearImputer, LS2TImputer, imputation_report
 
 SIZES = {"latent": 2, "encoder_sizes": (4, 4), "decoder_sizes": (4,), "n_draws": 10}
 QUICK = [
@@ -53,7 +53,7 @@ def test_missing_cells_are_filled_and_all_others_written_as_read(data, tmp_path)
 def test_the_shell_does_what_python_does(data, tmp_path):
     sequences = read(data).sequences
     model = GPVAEImputer(**SIZES, encoder="conv", epochs=2, random_state=3).fit(sequences)
-    command = ["impute", data, "--encoder", "conv", "--seed", 3, *QUICK]
+    command = ["impute", data, "--model", "gp-vae", "--encoder", "conv", "--seed", 3, *QUICK]
     done(*command, "--out", tmp_path / "filled.csv")
     assert np.array_equal(read(tmp_path / "filled.csv").sequences.values, model.transform(sequences).values)
     done(*command, "--interval", 0.8, "--out", tmp_path / "interval.csv")
@@ -70,6 +70,51 @@ def test_the_shell_does_what_python_does(data, tmp_path):
     draws = np.array([row[3:5] for row in body], dtype=float)
     copies = model.sample(sequences, 2, random_state=3)
     assert np.array_equal(draws, np.concatenate([copy.values for copy in copies]))
+
+
+def test_what_errs_less_is_chosen(tmp_path):
+    steps, lines = np.arange(30), ["id,time,x"]
+    for i in range(24):
+        values = np.sin(0.5 * steps + i)
+        cells = ["" if (i + s) % 5 == 0 else repr(float(value)) for s, value in enumerate(values)]
+        lines += [f"{i},{s},{cell}" for s, cell in enumerate(cells)]
+    data, out = tmp_path / "waves.csv", tmp_path / "filled.csv"
+    data.write_text("\n".join(lines) + "\n")
+    X = read(data, Columns(label=None)).sequences
+    small = {"width": 8, "functionals": 4, "depth": 1, "hide": "points"}
+    chosen = []
+    for epochs in (1, 60):  # too few for a network to learn, and enough
+        quick = ["--epochs", epochs, "--progress", "silent", *(f"--set={k}={v}" for k, v in small.items())]
+        shown = run("impute", data, "--out", out, "--force", *quick)
+        told = next(line for line in shown.stderr.splitlines() if "fills" in line)
+        model = LS2TImputer(**small, epochs=epochs, random_state=0).fit(X)
+        errors = model.kept_errors_
+        assert f"are ls2t {errors['ls2t']:.3f}, linear {errors['linear']:.3f}" in told
+        chosen.append(told.split()[1])
+        model = model if chosen[-1] == "ls2t" else LinearImputer().fit(X)
+        assert np.array_equal(read(out, Columns(label=None)).sequences.values, model.transform(X).values)
+    assert chosen == ["linear", "ls2t"]
+
+
+def test_nothing_to_compare_on(tmp_path):
+    (tmp_path / "x.csv").write_text("id,time,x\na,0,\na,1,\n")
+    shown = run("impute", tmp_path / "x.csv", "--out", tmp_path / "filled.csv", "--epochs", 1)
+    assert "no value could be hidden to compare models: straight lines fill" in shown.stderr
+
+
+def test_a_picture_and_a_report(data, tmp_path):
+    out, picture, report = (tmp_path / name for name in ("filled.csv", "filled.svg", "errors.csv"))
+    done("impute", data, "--model", "linear", "--out", out, "--picture", picture, "--report", report)
+    assert picture.read_text().startswith("<?xml")
+    truth = read(data)
+    given = truth.sequences.with_values(held_out(truth.sequences.values, 0.1, np.random.default_rng(0))[0])
+    expected = imputation_report(LinearImputer().fit(given), given, truth.sequences, channels=truth.channels)
+    header, *body = rows(report)
+    assert header == list(expected.columns)
+    assert [row[0] for row in body] == expected.columns["channel"].tolist()
+    np.testing.assert_array_equal([float(row[4]) for row in body], expected.columns["scaled_error"])
+    told = refused("impute", data, "--out", out, "--force", "--picture", tmp_path / "x.txt")
+    assert told.startswith("`--picture` must end in .png or .svg or .pdf")
 
 
 def test_parquet_holds_the_same_as_csv(data, tmp_path):
@@ -122,11 +167,11 @@ def test_refusals_leave_an_old_table_alone(data, tmp_path):
         assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
         return told
 
-    assert sentence("--model", "magic").startswith("`--model` must be one of gp-vae, hi-vae, vae, mean,")
+    assert sentence("--model", "magic").startswith("`--model` must be one of auto, ls2t, gp-vae, hi-vae,")
     assert sentence("--model", "mean", "--encoder", "conv") == (
         "`--encoder` is no setting of the model mean; it is for gp-vae"
     )
-    assert sentence("--encoder", "x", *QUICK).startswith("`--encoder` must be one of")
+    assert sentence("--model", "gp-vae", "--encoder", "x", *QUICK).startswith("`--encoder` must be one of")
     assert sentence("--samples", 0) == "`--samples` must be at least 1, got 0"
     assert sentence("--interval", 1) == "`--interval` must lie in (0, 1), got 1.0"
     assert "only one of them" in sentence("--interval", 0.5, "--samples", 2)

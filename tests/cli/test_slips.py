@@ -43,7 +43,7 @@ SLIPS = {
     ),
     ("fit", "nowhere.csv", "--out", "m"): "No such file or directory: nowhere.csv",
     ("impute", "UnitTest", "--out", "-", "--model", "lnear"): (
-        f"{ONE_OF}gp-vae, hi-vae, vae, mean, forward, linear, brits, saits, timesnet, "
+        f"{ONE_OF}auto, ls2t, gp-vae, hi-vae, vae, mean, forward, linear, brits, saits, timesnet, "
         "imputeformer, helix, csdi, got 'lnear'; did you mean 'linear'?"
     ),
     ("impute", "UnitTest", "--out", "-", "--encoder", "cov"): (

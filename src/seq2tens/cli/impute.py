@@ -10,13 +10,14 @@ import typer
 
 from seq2tens.cli import _data, _files, _models
 from seq2tens.cli._options import choice, count, option
-from seq2tens.cli._shared import tables
-from seq2tens.cli._shell import UserError, refusing
+from seq2tens.cli._shared import catalogue, tables
+from seq2tens.cli._shell import UserError, note, refusing
 from seq2tens.cli._stopping import training
 from seq2tens.cli.fit import BatchSize, Device, Progress, Seed, Settings
 
 if TYPE_CHECKING:  # importing them takes seconds
     import numpy as np
+    from matplotlib.figure import Figure
 
     from seq2tens.data import Columns, Labelled, Sequences
 
@@ -24,14 +25,24 @@ Out = Annotated[
     Path,
     option("FILE", "Where to write the table (.csv, .parquet; - is stdout, as .csv).", show_default=False),
 ]
-Model = Annotated[str, option("NAME", "gp-vae, hi-vae, vae, mean, forward, linear, brits or saits.")]
+Model = Annotated[
+    str, option("NAME", "auto, ls2t, gp-vae, hi-vae, vae, mean, forward, linear, brits or saits.")
+]
 Encoder = Annotated[str | None, choice("conv|bls2t", "The encoder of gp-vae. [default: conv]")]
 Samples = Annotated[int | None, count("N", "Write so many completed copies, drawn at random.")]
 Interval = Annotated[
     float | None, option("P", "Write also where each missing value lies with this probability.")
 ]
+Picture = Annotated[
+    Path | None, option("FILE", "Draw a filled sequence with its intervals (.png, .svg, .pdf).")
+]
+Report = Annotated[
+    Path | None, option("FILE", "Write errors on hidden entries, by channel and gap (.csv, .parquet).")
+]
 Epochs = Annotated[int | None, count("N", "At most so many epochs. [default: the model's]")]
 LearningRate = Annotated[float | None, option("X", "The highest rate. [default: the model's]")]
+# Options that are no arguments of a model.
+LEAVING = ("samples", "interval", "picture", "report", "settings", "force")
 
 
 @dataclass(frozen=True)
@@ -41,6 +52,8 @@ class ImputeOptions:
     encoder: Encoder = None
     samples: Samples = None
     interval: Interval = None
+    picture: Picture = None
+    report: Report = None
     epochs: Epochs = None
     batch_size: BatchSize = None
     learning_rate: LearningRate = None
@@ -55,34 +68,41 @@ def impute(
     data: _data.DataArgument,
     out: Out,
     *,
-    model: Model = "gp-vae",
+    model: Model = catalogue.AUTO,
     options: ImputeOptions,
     reading: _data.Reading,
 ) -> None:
     """Fill the missing values of DATA.
 
     The model is trained on DATA itself; where it has two halves, on the training half, and the one that
-    --split names is filled (default: the training half). The result is a long table with a row per step: id,
-    time, the channels, and the label if there is one. Observed values are written as they were read, with all
-    their digits.
+    --split names is filled (default: the training half). With --model auto it is ls2t, or straight lines
+    (linear) where these err less on entries that were kept back. The result is a long table with a row per
+    step: id, time, the channels, and the label if there is one. Observed values are written as they were
+    read, with all their digits.
 
     With --samples there is a column `sample` with the number of the copy, and with --interval the columns
-    CHANNEL_low and CHANNEL_high. brits and saits need `pip install 'seq2tens[baselines]'`.
+    CHANNEL_low and CHANNEL_high. --report hides a tenth of the observed values and trains once more without
+    them. brits and saits need `pip install 'seq2tens[baselines]'`.
 
     Examples:
 
     \b
       seq2tens impute recordings.csv --out filled.csv
-      seq2tens impute recordings.csv --encoder bls2t --interval 0.9 --out filled.parquet
+      seq2tens impute recordings.csv --interval 0.9 --picture filled.png --out filled.parquet
       seq2tens impute recordings.csv --samples 20 --seed 1 --out draws.csv
-      seq2tens impute recordings.csv --model linear --out filled.csv
+      seq2tens impute recordings.csv --model linear --report errors.csv --out filled.csv
+      seq2tens impute recordings.csv --model gp-vae --encoder bls2t --out filled.csv
     """
     result = _files.output(out, "--out", (".csv", ".parquet"), force=options.force)
+    picture = _files.picture(options.picture, "--picture", force=options.force)
+    report = options.report and _files.output(
+        options.report, "--report", (".csv", ".parquet"), force=options.force
+    )
     _check_results(options.samples, options.interval)
-    arguments = _models.arguments(options, leaving=("samples", "interval", "settings", "force"))
-    model = _models.check(model, "imputation", arguments, options.settings or ())
+    arguments = _models.arguments(options, leaving=LEAVING)
+    name = _models.check(model, "imputation", arguments, options.settings or ())
     _data.check(data)
-    imputer = _models.make(model, "imputation", arguments, options.settings or ())
+    imputer = _models.make(name, "imputation", arguments, options.settings or ())
     columns = reading.columns(label_optional=True)
     chosen = train = _data.load(data, reading, "train", columns)
     if reading.split == "test":
@@ -93,9 +113,69 @@ def impute(
     typer.echo(f"training on {_data.described(train)}, {missing} of {values.size} values missing")
     with training(imputer, lambda: "nothing is written", **names):
         imputer.fit(train.sequences)
+    if model == catalogue.AUTO:
+        imputer = _better(imputer, train.sequences)
     with refusing(**names):
         table = _table(imputer, chosen, columns, options)
     tables.write(table, result)
+    if picture is not None:
+        picture.draw(_drawn(imputer, chosen, options.interval or 0.9))
+    if report:
+        with training(imputer, lambda: "the table is written, the report is not", **names):
+            errors = _errors(imputer, train)
+        tables.write(errors, report)
+
+
+def _better(imputer: Any, train: Sequences) -> Any:
+    """The imputer, or straight lines where these err less on the entries that it has kept back."""
+    from seq2tens.estimators import LinearImputer
+
+    errors = imputer.kept_errors_
+    if not errors:
+        note("no value could be hidden to compare models: straight lines fill")
+        return LinearImputer().fit(train)
+    best = min(errors, key=errors.__getitem__)
+    told = ", ".join(f"{name} {error:.3f}" for name, error in errors.items())
+    note(f"{best} fills: mean errors of hidden values, in standard deviations, are {told}")
+    return imputer if best == catalogue.AUTO_TRAINS else LinearImputer().fit(train)
+
+
+def _errors(imputer: Any, labelled: Labelled) -> dict[str, np.ndarray]:
+    """Errors on values that were hidden, of a model that has been trained without them."""
+    import numpy as np
+    from sklearn.base import clone
+
+    from seq2tens.data import held_out
+    from seq2tens.estimators import imputation_report
+
+    values, _ = held_out(labelled.sequences.values, 0.1, np.random.default_rng(0))
+    given = labelled.sequences.with_values(values)
+    report = imputation_report(
+        clone(imputer).fit(given), given, labelled.sequences, channels=_channel_names(labelled)
+    )
+    return report.columns
+
+
+def _drawn(imputer: Any, labelled: Labelled, coverage: float) -> Figure:
+    """A picture of the first sequence that has missing values beside others, or of the first of all."""
+    import numpy as np
+
+    from seq2tens import plots
+
+    sequences = labelled.sequences
+    missing = np.array([0 < np.isnan(x).mean() < 1 for x in sequences])
+    row = int(np.argmax(missing))
+    one = sequences[row : row + 1]
+    name = row if labelled.ids is None else labelled.ids[row]
+    low, high = imputer.predict_interval(one, coverage)
+    return plots.imputation(
+        one.values,
+        imputer.transform(one).values,
+        (low.values, high.values),
+        times=one.times,
+        channels=_channel_names(labelled),
+        title=f"sequence {name}, intervals of {coverage:.0%}",
+    )
 
 
 def _check_results(samples: int | None, interval: float | None) -> None:

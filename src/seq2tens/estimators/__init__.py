@@ -18,6 +18,7 @@ from seq2tens.estimators.imputers import (
     GPVAEImputer,
     HELIXImputer,
     HIVAEImputer,
+    ImputationReport,
     ImputeFormerImputer,
     Imputer,
     LatentImputer,
@@ -29,6 +30,7 @@ from seq2tens.estimators.imputers import (
     SAITSImputer,
     TimesNetImputer,
     VAEImputer,
+    imputation_report,
 )
 from seq2tens.estimators.networks import NetworkClassifier
 from seq2tens.estimators.random import (
@@ -73,6 +75,7 @@ __all__ = [
     "GPVAEImputer",
     "HELIXImputer",
     "HIVAEImputer",
+    "ImputationReport",
     "ImputeFormerImputer",
     "Imputer",
     "LS2TFeatures",
@@ -98,5 +101,6 @@ __all__ = [
     "compare",
     "evaluate",
     "evaluate_regression",
+    "imputation_report",
     "load",
 ]

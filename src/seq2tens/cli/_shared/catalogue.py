@@ -56,6 +56,15 @@ _ANY_VAE: Settings = {
     "n_draws": 200,
     "checkpoint": None,
 }
+_GAPS: Settings = {
+    "hide": "mixed",
+    "width": 64,
+    "functionals": 32,
+    "depth": 2,
+    "kernel": 3,
+    "dropout": 0.1,
+    "checkpoint": None,
+}
 _GP: Settings = {"order": 2, "kernel": "cauchy", "length_scale": 2.0, "scale": 1.0}
 _PYPOTS = (*_TRAINING, "progress", "random_state", "device")
 _ANY_PYPOTS: Settings = {"patience": 10, "time_limit": None}
@@ -85,6 +94,7 @@ MODELS: dict[Task, dict[str, Model]] = {
     },
     "regression": {"random-ls2t": Model("RandomLS2TRegressor", ("scaling", "random_state"), _RANDOM)},
     "imputation": {
+        "ls2t": Model("LS2TImputer", _VAE, _GAPS),
         "gp-vae": Model("GPVAEImputer", (*_VAE, "encoder"), {**_ANY_VAE, **_GP}),
         "hi-vae": Model("HIVAEImputer", _VAE, _ANY_VAE),
         "vae": Model("VAEImputer", _VAE, _ANY_VAE),
@@ -154,6 +164,8 @@ MODELS: dict[Task, dict[str, Model]] = {
         ),
     },
 }
+# Whichever fills better, straight lines or this model, which is trained for it.
+AUTO, AUTO_TRAINS = "auto", "ls2t"
 # What the paper's tables call a model with the sizes that are its defaults here.
 PAPER_NAMES = {"fcn-ls2t": "fcn64-ls2t64-3", "ls2t": "ls2t64-3", "fcn": "fcn128"}
 
@@ -163,11 +175,13 @@ def find(name: str, task: Task, option: str = "--model") -> str:
     models = MODELS[task]
     paper = {told: own for own, told in PAPER_NAMES.items() if own in models}
     classes = {model.estimator: own for own, model in models.items()}
-    known = {**{own: own for own in models}, **paper, **classes}
+    auto = {AUTO: AUTO_TRAINS} if task == "imputation" else {}
+    known = {**auto, **{own: own for own in models}, **paper, **classes}
     if name not in known:
         elsewhere = ", ".join(other for other in MODELS if other != task and name in MODELS[other])
         hint = f"; it is there for {elsewhere}" if elsewhere else did_you_mean(name, known)
-        raise UserError(f"`{option}` must be one of {', '.join(models)}{_for(task)}, got {name!r}{hint}")
+        names = ", ".join([*auto, *models])
+        raise UserError(f"`{option}` must be one of {names}{_for(task)}, got {name!r}{hint}")
     return known[name]
 
 

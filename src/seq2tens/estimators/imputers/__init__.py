@@ -14,6 +14,7 @@ from seq2tens.estimators.imputers.pypots_networks import (
     SAITSImputer,
     TimesNetImputer,
 )
+from seq2tens.estimators.imputers.report import ImputationReport, imputation_report
 from seq2tens.estimators.imputers.vae import GPVAEImputer, HIVAEImputer, VAEImputer
 
 # Names for the shell.
@@ -41,6 +42,7 @@ __all__ = [
     "GPVAEImputer",
     "HELIXImputer",
     "HIVAEImputer",
+    "ImputationReport",
     "ImputeFormerImputer",
     "Imputer",
     "LS2TImputer",
@@ -52,4 +54,5 @@ __all__ = [
     "SAITSImputer",
     "TimesNetImputer",
     "VAEImputer",
+    "imputation_report",
 ]

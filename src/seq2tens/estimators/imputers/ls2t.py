@@ -29,6 +29,7 @@ from seq2tens.estimators.imputers.calibration import (
     score_of,
 )
 from seq2tens.estimators.imputers.formats import Values
+from seq2tens.estimators.imputers.interpolation import LinearImputer
 from seq2tens.estimators.imputers.splitting import Split, split
 from seq2tens.estimators.interruption import train
 from seq2tens.estimators.saving import plain, restored
@@ -78,7 +79,8 @@ class LS2TImputer(Imputer):
     sees neither. Draws have the distribution of the intervals, and errors that are correlated in time as on
     the data kept back; those of different channels are independent. After `fit` there are `network_`,
     `history_`, a row per epoch, and `interrupted_`: Ctrl-C after the first epoch ends a fit with a warning,
-    and the best weights so far are kept.
+    and the best weights so far are kept. `kept_errors_` has the mean absolute error of the entries kept back,
+    in standard deviations of their channel, and that of straight lines between their neighbours.
 
     Examples:
         >>> import numpy as np
@@ -136,7 +138,7 @@ class LS2TImputer(Imputer):
         )
         self.history_ = [dict(row) for row in result.history]
         self.interrupted_ = result.stopped == "interrupted"
-        self.calibration_ = self._calibrate(parts)
+        self.calibration_, self.kept_errors_ = self._calibrate(parts)
 
     def _network(self, seed: int) -> GapFiller:
         sizes = {
@@ -208,16 +210,19 @@ class LS2TImputer(Imputer):
                     knots[place, channel.numpy()] = network.tell(encoded, entries).cpu().numpy()
         return knots
 
-    def _calibrate(self, parts: Split) -> Calibration:
-        """By entries that were not trained on."""
+    def _calibrate(self, parts: Split) -> tuple[Calibration, dict[str, float]]:
+        """By entries that were not trained on; and the errors there."""
         X, hidden = parts.validation, parts.hidden
-        knots = self._knots(X, hidden).astype(np.float64)
+        knots, truth = self._knots(X, hidden)[hidden].astype(np.float64), X.values[hidden]
         steps, channels = np.nonzero(hidden)
-        scores = score_of(X.values[hidden].astype(np.float64), knots[hidden])
+        scores = score_of(truth.astype(np.float64), knots)
         calibration = Calibration.of(scores, channels, self.n_channels_)
         normal = np.full(hidden.shape, np.nan)
         normal[steps, channels] = calibration.normalised(scores, channels)
-        return replace(calibration, age=correlation_age(*pairs(X, normal)))
+        lines = LinearImputer().fit(parts.train).transform(X.with_values(np.where(hidden, np.nan, X.values)))
+        fills = {"ls2t": knots[:, MEDIAN], "linear": lines.values[hidden]}
+        errors = {name: float(np.abs(fill - truth).mean()) for name, fill in fills.items() if len(truth)}
+        return replace(calibration, age=correlation_age(*pairs(X, normal))), errors
 
     def _fill(self, X: Sequences) -> Values:
         return self._network_output(self._quantiles(X)[..., MEDIAN])
@@ -270,14 +275,14 @@ class LS2TImputer(Imputer):
             "interrupted": self.interrupted_,
             "step": self.step_,
             "age": self.calibration_.age,
+            "kept_errors": self.kept_errors_,
             "static": None if self.static_ is None else self.static_.state(),
         }
 
     def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
         super()._restore(tensors, facts)
-        self.history_, self.interrupted_, self.step_ = (
-            facts[name] for name in ("history", "interrupted", "step")
-        )
+        for name in ("history", "interrupted", "step", "kept_errors"):
+            setattr(self, f"{name}_", facts[name])
         self.constants_ = tensors["constants"].numpy()
         self.calibration_ = Calibration(tensors["calibration"].numpy(), facts["age"])
         self.static_ = None if facts["static"] is None else Scaler.from_state(facts["static"])
