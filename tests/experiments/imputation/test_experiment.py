@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from experiments.imputation.few_gaps import write_gaps
 from seq2tens.data import forward_imputation, healing_mnist, mean_imputation, physionet2012, sprites
+from seq2tens.estimators import IMPUTERS
 from seq2tens.experiments import run
 from seq2tens.experiments.core.registry import find
 from seq2tens.experiments.imputation import experiment as imputation
@@ -282,6 +283,15 @@ def test_brits_is_an_estimator_among_the_models(data, monkeypatch):
     same = imputation.measure(rule("physionet", "mean"), 1, data=str(data))
     assert (row.mse, row.auroc_orders) == (same.mse, same.auroc_orders)
     assert (row.epochs, row.parameters, row.nll) == (2, 6, None)
+
+
+@pytest.mark.skipif("ls2t" not in IMPUTERS, reason="there is no LS2TImputer")
+def test_our_imputer_is_among_the_models(data):
+    row = imputation.measure(cell("physionet", "ls2t", epochs=1, limit=20), 1, data=str(data))
+    assert (row.epochs, row.n_train) == (1, 20)
+    assert row.parameters > 0
+    assert 0 < row.mse < 2
+    assert 0 < row.auroc < 1
 
 
 def test_brits_without_pypots_says_how_to_install_it(data):

@@ -71,12 +71,12 @@ def imputation(
     network from where its training was. Beside the table each cell leaves its learning curve and its
     calibration (curves/imputation) and a picture of imputed frames (figures/imputation).
 
-    The models of the paper's table are run if none is named; BRITS, on physionet, needs PyPOTS. The last five
-    are variants of ours. Neither mean nor forward nor data-mean is trained:
+    The models of the paper's table are run if none is named; BRITS, on physionet, needs PyPOTS. The last six
+    are ours. Neither mean nor forward nor data-mean is trained:
 
     \b
       mean, forward, vae, hi-vae, gp-vae, gp-vae-bls2t, brits,
-      data-mean, vae-conv, hi-vae-conv, gp-vae-bls2t-no-relu, gp-vae-bls2t-wide
+      ls2t, data-mean, vae-conv, hi-vae-conv, gp-vae-bls2t-no-relu, gp-vae-bls2t-wide
 
     Examples:
 

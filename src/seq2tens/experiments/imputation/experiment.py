@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from seq2tens import _checks as check
-from seq2tens.estimators import BRITSImputer
+from seq2tens.estimators import IMPUTERS, BRITSImputer
 from seq2tens.experiments.core import provenance
 from seq2tens.experiments.core.registry import Experiment
 from seq2tens.experiments.imputation.data import Parts, blocks, channel_means, load
@@ -160,27 +160,34 @@ def _train(cell: ImputationCell, parts: Parts, checkpoint: Path | None) -> Train
         return Trained(by_data_mean(channel_means(parts.train)))
     if cell.model in RULES:
         return Trained(RULES[cell.model])
-    return _train_brits(cell, parts) if cell.model == "brits" else _train_network(cell, parts, checkpoint)
+    if MODELS[cell.model].network is None:
+        return _train_imputer(cell, parts)
+    return _train_network(cell, parts, checkpoint)
 
 
-def _train_brits(cell: ImputationCell, parts: Parts) -> Trained:
+def _train_imputer(cell: ImputationCell, parts: Parts) -> Trained:
     rows = np.arange(min(cell.limit or len(parts.train), len(parts.train)))
-    imputer = BRITSImputer(
-        width=BRITS_WIDTH,
-        epochs=cell.epoch_limit,
-        patience=None,
-        batch_size=SETTINGS[cell.dataset].batch_size,
-        random_state=cell.seed,
-        device="cpu",
-    )
+    imputer = _new_imputer(cell)
     seconds, _ = provenance.timed(lambda: imputer.fit(parts.train[rows].with_nan.transpose(0, 2, 1)))
+    if getattr(imputer, "interrupted_", False):  # what was trained in part is no result
+        raise KeyboardInterrupt
+    weights = imputer.weights_.values() if cell.model == "brits" else imputer.network_.parameters()
     columns = {
         "epochs": cell.epoch_limit,
-        "parameters": sum(weight.numel() for weight in imputer.weights_.values()),
+        "parameters": sum(weight.numel() for weight in weights),
         "fit_seconds": round(seconds, 3),
         "epoch_seconds": round(seconds / cell.epoch_limit, 3),
     }
     return Trained(by_imputer(imputer), None, columns)
+
+
+def _new_imputer(cell: ImputationCell) -> Any:
+    """BRITS as published, others with their default settings."""
+    options: dict[str, Any] = {"epochs": cell.epoch_limit, "random_state": cell.seed, "device": "cpu"}
+    if cell.model == "brits":
+        batch_size = SETTINGS[cell.dataset].batch_size
+        return BRITSImputer(width=BRITS_WIDTH, patience=None, batch_size=batch_size, **options)
+    return IMPUTERS[cell.model](**options)
 
 
 def _train_network(cell: ImputationCell, parts: Parts, checkpoint: Path | None) -> Trained:

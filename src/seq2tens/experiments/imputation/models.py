@@ -127,6 +127,7 @@ _LIST = (
     Model(name="gp-vae", label="GP-VAE", network={"encoder": "conv"}),
     Model(name="gp-vae-bls2t", label="GP-VAE (B-LS2T)", network={"encoder": "bls2t-published"}, steps=True),
     Model(name="brits", label="BRITS"),
+    Model(name="ls2t", label="LS2TImputer (ours)"),
     Model(name="data-mean", label="Mean of the data (ours)", trained=False),
     Model(name="vae-conv", label="VAE, convolution (ours)", network={**_CONVOLUTION, "masked": False}),
     Model(name="hi-vae-conv", label="HI-VAE, convolution (ours)", network=_CONVOLUTION),

@@ -12,7 +12,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from seq2tens.data import forward_imputation, mean_imputation
-from seq2tens.estimators import BRITSImputer
+from seq2tens.estimators import Imputer
 from seq2tens.models.gpvae import GPVAE, IncompleteBatch
 
 # Draws of the latent path that a prediction is the mean of.
@@ -60,7 +60,7 @@ def by_forward(batch: IncompleteBatch) -> Filled:
     return Filled(torch.tensor(forward_imputation(with_gaps(batch))))
 
 
-def by_imputer(imputer: BRITSImputer) -> Fill:
+def by_imputer(imputer: Imputer) -> Fill:
     """A fitted estimator, which has its channels before its steps."""
 
     def fill(batch: IncompleteBatch) -> Filled:
