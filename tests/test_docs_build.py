@@ -1,8 +1,11 @@
-"""The parts of the documentation's build: arguments that are written out, formulas."""
+"""The parts of the documentation's build: arguments that are written out, formulas, the search."""
 
+import re
 from pathlib import Path
 
 import pytest
+
+from experiments.report.browser import PROGRAM, browser
 
 griffe = pytest.importorskip("griffe")
 from docs_build import arguments  # noqa: E402
@@ -59,3 +62,26 @@ def test_formulas_become_mathml():
     assert lines.count("<mtr>") == 2
     with pytest.raises(ValueError, match="cannot be drawn"):
         mathml.on_page_content(r'<div class="arithmatex">\[\begin{aligned} a &amp;= 1 \end{aligned}\]</div>')
+
+
+SHOUT = 'addEventListener("message", (event) => postMessage(event.data.toUpperCase()));'
+ASK = """new Promise((done) => {
+  const worker = new Worker("shout.js");
+  worker.addEventListener("message", (event) => done(event.data));
+  worker.postMessage("found");
+})"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(PROGRAM is None, reason="needs Chromium")
+def test_the_search_needs_no_server_and_no_network(tmp_path):
+    """The theme's search is a worker, which browsers do not start for files: a script of ours stands in."""
+    (script,) = re.findall(r"^ +- (javascripts/iframe-worker\.js)", (ROOT / "mkdocs.yml").read_text(), re.M)
+    shim = (ROOT / "docs" / script).read_text()
+    (tmp_path / "shout.js").write_text(SHOUT)
+    (tmp_path / "page.html").write_text(f"<body><script>{shim}</script></body>")
+    with browser() as page:
+        page.open(tmp_path / "page.html")
+        assert page.run(ASK) == "FOUND"
+        assert page.errors == []
+        assert all(url.startswith("file:") for url in page.requests)

@@ -10,7 +10,7 @@ from seq2tens.data.sequences import Sequences
 
 
 def since_start(sequences: Sequences) -> Sequences:
-    """Time since each sequence's first step, as a channel; without times every step counts 1."""
+    """Time since the first step of each sequence, as a channel; without times, the number of steps."""
     times = times_of(sequences)
     return Sequences((times - times[sequences.starts])[:, None], sequences.offsets)
 

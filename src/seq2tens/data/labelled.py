@@ -50,7 +50,7 @@ class Labelled:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """A data set in two halves; `train, test = split` unpacks it."""
+    """A data set with a training and a test set; `train, test = split` unpacks it."""
 
     train: Labelled
     test: Labelled

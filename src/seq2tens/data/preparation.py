@@ -21,10 +21,10 @@ Column = Literal["value", "observed", "since", "time", "static"]
 
 
 class Preparation:
-    """Turn values, missing entries, times and static features into channels without gaps.
+    """Turn values, missing entries, times and static features into channels without missing values.
 
-    What it knows comes from the sequences given to `fit`, never from those given to `transform`. The result
-    has, side by side,
+    All statistics come from the sequences passed to `fit`, never from those passed to `transform`. The result
+    has these channels:
 
     - the values, standardised (see `Scaler`; `scaling` None leaves them as they are), each missing entry
       filled with the channel's last value, or with the mean where there is none before it;
@@ -34,7 +34,7 @@ class Preparation:
     - if `fit` has seen times: the time since the sequence's first step, standardised;
     - if `fit` has seen static features: these, standardised and 0 where unknown, at every step.
 
-    A channel of which `fit` has seen no entry counts as missing ever after.
+    A channel without any observed value in `fit` is always treated as missing.
     """
 
     def __init__(

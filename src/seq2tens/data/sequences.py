@@ -21,7 +21,7 @@ Rows = int | slice | abc.Sequence[int] | np.ndarray
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sequences:
-    """An immutable collection of sequences, each `(time, channels)`, of unequal length.
+    """An immutable collection of sequences of variable length, each `(time, channels)`.
 
     Sequence `i` is `values[offsets[i]:offsets[i + 1]]`; an entry that was not observed is NaN. `times` holds
     the time of each step, `static` one row of features per sequence (NaN where unknown). The arrays are not

@@ -71,16 +71,16 @@ def compare(
     random_state: int = 0,
     tell: Callable[[Trial], None] | None = None,
 ) -> Comparison:
-    """Cross-validate models on training data until the time is up.
+    """Cross-validate models on training data within a time budget.
 
-    The first model is run in any case. A network that would not be done in time, by its second epoch, is left
-    out, since one that was trained for a shorter time says little; so is what the time does not suffice for.
+    The first model always runs. A network that, judged by its second epoch, would exceed the budget is left
+    out, since a model trained for a shorter time says little; so are models for which no time is left.
 
     Args:
-        models: by name, estimators that are not fitted yet; the cheapest should come first.
+        models: unfitted estimators by name; the cheapest should come first.
         X: sequences, in any form that `fit` takes.
         y: labels, or numbers for regressors.
-        folds: into how many parts the data are split; each is left out once.
+        folds: number of cross-validation folds.
         seconds: the budget.
         random_state: of the split.
         tell: called with each trial as it is done.

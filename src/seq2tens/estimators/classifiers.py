@@ -14,7 +14,7 @@ TEST_PARAMS = {"epochs": 2, "batch_size": 4, "random_state": 0, "device": "cpu"}
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class FCNLS2TClassifier(NetworkClassifier):
-    """Convolutions for what is near in time, low-rank Seq2Tens layers for what is far apart: FCN-LS2T.
+    """FCN-LS2T: convolutions for local patterns, then low-rank Seq2Tens layers for long-range order.
 
     Arguments of `nn.FCNLS2T`, and those of every `NetworkClassifier`.
 
@@ -44,7 +44,7 @@ class FCNLS2TClassifier(NetworkClassifier):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DeepLS2TClassifier(NetworkClassifier):
-    """Low-rank Seq2Tens layers on top of each other: LS2T.
+    """Stacked low-rank Seq2Tens layers: LS2T.
 
     Args:
         weights: `"recursive"` or `"independent"`.

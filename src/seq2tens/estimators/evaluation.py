@@ -54,7 +54,7 @@ def evaluate(
 ) -> Evaluation:
     """Compare true labels with the probabilities of `classes`; the likeliest class is the prediction.
 
-    Labels that are none of `classes` count as wrong, and get a row of their own after them.
+    Labels outside `classes` count as wrong, and get rows of their own at the end.
     """
     truths, names = _listed(labels), _listed(classes)
     _check_shapes(truths, probabilities, names)

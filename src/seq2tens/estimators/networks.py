@@ -53,31 +53,30 @@ class WithHead(nn.Module):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class NetworkClassifier(SequenceClassifier):
-    """What all networks have in common; a subclass adds the sizes of its network.
+    """Base class of the network classifiers; a subclass adds the sizes of its network.
 
     Args:
         recipe: `"fast"`, `"paper"` or a `training.Recipe`. With `"paper"` the last layer starts as in Keras,
             too: uniform after Glorot, without bias.
-        epochs: in place of the recipe's.
-        batch_size: in place of the recipe's.
-        learning_rate: in place of the recipe's.
-        class_weight: None, `"balanced"` (every class counts the same) or a weight for each label; this
-            decides, whatever the recipe says.
+        epochs: overrides the recipe.
+        batch_size: overrides the recipe.
+        learning_rate: overrides the recipe.
+        class_weight: None, `"balanced"` (equal weight for all classes) or a weight for each label; overrides
+            the recipe.
         scaling: standardise each channel with the statistics of the training data (`"channel"`) or of each
             sequence by itself (`"sequence"`), not at all (None), or, with `"auto"`, by sequence where there
             are at most 100 for training, else by channel.
-        since_observed: give the network, for each channel, the time since it was last observed (see
-            `data.Preparation`); for data with gaps.
-        validation_fraction: part of the training data, of each class alike, that is not trained on: the
-            weights with the lowest loss on it are kept, and early stopping looks at it, if the recipe stops
-            early.
+        since_observed: add, for each channel, the time since its last observation as an input (see
+            `data.Preparation`); for data with missing values.
+        validation_fraction: stratified part of the training data that is held out. The weights with the
+            lowest loss on it are kept; with a recipe that has `patience`, it also controls early stopping.
         checkpoint: a folder; a fit that was killed goes on when called again with the same arguments.
         progress: `"silent"` or False, `"auto"` or True, `"bar"` or `"lines"`.
         random_state: an integer, a numpy `RandomState` or None.
         device: name of a Fabric accelerator; `"auto"` takes the fastest there is.
-        devices: processes on each machine, one device each, that train together, started by `torchrun`.
-            `batch_size` is that of all of them, and the result that of one process, but for dropout.
-        num_nodes: machines.
+        devices: number of processes per machine, one device each, started by `torchrun`. `batch_size` is the
+            global batch size, and the result is that of one process, except for dropout.
+        num_nodes: number of machines.
 
     After `fit` there are `network_`, `history_` (a row per epoch), `classes_`, `scaler_`, `n_channels_` and
     `interrupted_`. Ctrl-C ends a fit early: `fit` returns with a warning, `interrupted_` is True, and the

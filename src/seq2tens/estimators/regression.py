@@ -33,7 +33,7 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator, Storable, Exportable)
     _tags: ClassVar[dict[str, Any]] = BaseRegressor.get_class_tags() | SequenceEstimator._tags
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from sequences and numbers; what was learned before is forgotten.
+        """Fit the regressor to sequences and numbers; a previous fit is discarded.
 
         Args:
             X: sequences, in any form that classifiers take.

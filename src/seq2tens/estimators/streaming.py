@@ -151,7 +151,7 @@ class ClassifierStream:
     def push(
         self, rows: Rows, times: Times = None, *, last: bool = False
     ) -> Float[np.ndarray, "outputs classes"]:
-        """Feed some steps, and get the probabilities of the classes after each of them.
+        """Feed some steps, and return the class probabilities after each of them.
 
         Args:
             rows: values `(steps, channels)`, NaN where missing.

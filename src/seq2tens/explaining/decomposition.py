@@ -31,7 +31,7 @@ def explain(
     names: Sequence[str] | None = None,
     preparation: Preparation | None = None,
 ) -> Explanation:
-    """What carried the prediction for one sequence: variables at times, and ordered pairs of times.
+    """Attribute the prediction for one sequence to variables at times, and to ordered pairs of times.
 
     Two exact decompositions of the difference between the outputs for `x` and for a baseline. The first is
     over times and variables: the slope of the network between the two inputs, times their difference. A

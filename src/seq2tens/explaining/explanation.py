@@ -50,7 +50,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
-    """How the output for a sequence differs from that for a baseline, split in two ways that each add up.
+    """The difference between the outputs for a sequence and a baseline, decomposed exactly in two ways.
 
         output - baseline_output = Σ variables = Σ singles + Σ pairs
 

@@ -107,7 +107,7 @@ def explain_features(
 ) -> FeatureExplanation:
     """What carried a prediction of `RandomLS2TClassifier` or `RandomLS2TRegressor`.
 
-    The model is linear in its features, so each of them adds its part.
+    The model is linear in its features, so its output is a sum of their contributions.
 
     Args:
         model: fitted.
@@ -115,7 +115,7 @@ def explain_features(
         target: the class, default the second of two, else the one that is predicted; the number of the target
             where a regressor has several, default 0.
         names: of the channels.
-        top: how many features are told one by one.
+        top: how many features are listed individually.
     """
     from seq2tens.estimators.random.explanation import explain_features as describe
     from seq2tens.estimators.random.ridge import standardise

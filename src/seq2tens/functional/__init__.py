@@ -1,7 +1,7 @@
 """Pure functions on batches of sequences, axes `(batch, time, channels)`. Arguments are checked here.
 
-A step counts where `mask` is True and, with `lengths`, where it lies before its sequence's length. Steps
-that do not count may hold anything, NaN included: no result depends on them.
+A step is valid if `mask` is True and, with `lengths`, if it lies before the length of its sequence. Other
+steps may hold anything, including NaN: no result depends on them.
 """
 
 from seq2tens.functional.chunks import Transfer, apply_transfer, combine, transfer

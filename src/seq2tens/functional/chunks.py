@@ -75,7 +75,7 @@ def transfer(
 
 
 def combine(first: Transfer, second: Transfer) -> Transfer:
-    """The transfer of two chunks on end, `first` being the one that a layer meets first."""
+    """The transfer of two consecutive chunks, `first` being the one that a layer reads first."""
     same = first.chains == second.chains
     check.require(same, "`second` must belong to the chains of `first`, got other ones")
     values = join(first.values, second.values, second.fading, first.chains)

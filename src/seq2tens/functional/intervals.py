@@ -15,7 +15,7 @@ Positions = Int[Tensor, " intervals"] | Int[Tensor, "batch intervals"]
 
 
 class PrefixLS2T:
-    """Answers what the functionals of `ls2t` are on any interval of some sequences.
+    """Evaluate the functionals of `ls2t` on any interval of the sequences.
 
     Time is cut into blocks of 32 steps. The tables hold the values of every beginning and every end of a
     block and, for each power of two, of the blocks from any one to a border between so many blocks. An

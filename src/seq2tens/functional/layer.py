@@ -40,28 +40,28 @@ def ls2t(
     ⟨z_1, x_(i_1)⟩ ··· ⟨z_m, x_(i_m)⟩.
 
     Args:
-        x: the sequences. NaN or infinity spreads to all later steps of its own sequence and to no other.
-        weight: the vectors z. Recursive weights share z_1, …, z_order among the levels; independent
-            weights hold 1 + 2 + … + order vectors, those of level 1 first; symmetric weights hold one,
-            z_1 = … = z_order. z_1 meets the earliest step.
+        x: the sequences. NaN or infinity affects only later steps of its own sequence.
+        weight: the vectors z. Recursive weights share z_1, …, z_order among the levels; independent weights
+            hold 1 + 2 + … + order vectors, those of level 1 first; symmetric weights hold one, z_1 = … =
+            z_order. z_1 is paired with the earliest step.
         bias: added to each inner product ⟨z, x_i⟩.
         order: the highest level.
         weights: `"recursive"`, `"independent"` or `"symmetric"`.
-        lift_order: how many vectors one step may meet (1: the paper; `order`: signatures).
-        lift_coefficients: weight of a step that meets j vectors, default 1/j!.
-        decay: a number in (0, 1] per functional, by which each step fades the past.
-        mask: True where a step counts. A masked step changes nothing and repeats the value before it.
+        lift_order: how many vectors can be paired with one step (1: the paper; `order`: signatures).
+        lift_coefficients: weight of a step that is paired with j vectors, default 1/j!.
+        decay: a number in (0, 1] per functional, by which each step multiplies the past.
+        mask: True for valid steps. A masked step changes nothing and repeats the value before it.
         lengths: number of steps of each sequence; 0 is an empty sequence, all levels 0.
-        reverse: give the functionals of (x_i, …, x_L) in place of (x_1, …, x_i); z_1 still meets the
-            earliest step.
+        reverse: return the functionals of (x_i, …, x_L) instead of (x_1, …, x_i); z_1 is still paired with
+            the earliest step.
         return_sequences: all steps, or the value for the whole sequence only.
-        state: where an earlier call ended (with `reverse`, the call on the steps that follow).
+        state: the state returned by an earlier call (with `reverse`, by the call on the steps that follow).
         return_state: return the pair (output, state).
         backend: which implementation runs; None or `"auto"` chooses.
 
     Returns:
-        `(batch, time, order, width)`, or `(batch, order, width)` without `return_sequences`. Half
-        precision comes back as float32, because higher levels leave its range.
+        `(batch, time, order, width)`, or `(batch, order, width)` without `return_sequences`. Half precision
+        is returned as float32, because higher levels would overflow.
     """
     functionals = check_functionals(
         x, weight, bias, order, weights, lift_order, lift_coefficients, decay, reverse, backend

@@ -15,7 +15,7 @@ def masked_mean(
     mask: Bool[Tensor, "batch time *entries"] | None = None,  # the first axes of `x`, or all
     dim: int | tuple[int, ...] = 1,
 ) -> Float[Tensor, ...]:
-    """Mean over the steps or entries that count, the others being finite; 0 where none counts.
+    """Mean over the valid steps or entries, the others being finite; 0 if there is none.
 
     `dim` are axes of the mask, by default that of time.
     """

@@ -19,7 +19,7 @@ Lengths = check.Lengths
 def difference(x: Series, *, mask: Mask | None = None, lengths: Lengths | None = None) -> Series:
     """Increments (x_1, x_2 - x_1, …) from the base point 0; the length stays.
 
-    With a mask the increments are those of the steps that count; the others become 0.
+    With a mask the increments are those between valid steps; the others become 0.
     """
     mask = _begin(x, mask, lengths)
     if mask is None:
@@ -66,9 +66,9 @@ def clock(
 def lags(
     x: Series, steps: int | Sequence[int], *, mask: Mask | None = None, lengths: Lengths | None = None
 ) -> Float[Tensor, "batch time lagged"]:
-    """Put earlier values beside each value: lags 0, …, `steps`, or exactly those listed.
+    """Append earlier values as channels: lags 0, …, `steps`, or exactly those listed.
 
-    Before the first step the value is 0. Lags are counted in steps that count; the others become 0.
+    Before the first step the value is 0. Lags are counted in valid steps; the others become 0.
     """
     offsets = list(range(steps + 1)) if isinstance(steps, int) else list(steps)
     check.require(

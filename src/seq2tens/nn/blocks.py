@@ -17,8 +17,8 @@ from seq2tens.nn.masked import MaskedBatchNorm, check_rate
 class LevelNorm(MaskedBatchNorm):
     """Batch normalisation with one mean and variance per level, over batch, time and functionals.
 
-    Steps that do not count take no part in the statistics. There are no trainable parameters. In training a
-    NaN reaches the whole batch, as in any batch normalisation.
+    Masked steps do not enter the statistics. There are no trainable parameters. In training a NaN reaches the
+    whole batch, as in any batch normalisation.
     """
 
     levels = True
@@ -81,7 +81,7 @@ class LS2TBlock(Network):
 
 
 class DeepLS2T(Network):
-    """`depth` LS2T blocks on top of each other; the last one returns the end point.
+    """`depth` stacked LS2T blocks; the last one returns the value for the whole sequence.
 
     Output `(batch, order · width)`, or `(batch, time, order · width)` with `return_sequences`.
 

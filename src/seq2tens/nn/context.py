@@ -137,9 +137,9 @@ class Streamable:
 
 
 class Network(Streamable, nn.Module):
-    """A module that is written in the verbs of a context, in its method `compute(x, context)`.
+    """A module whose method `compute(x, context)` is written with the methods of a context.
 
-    From outside, sequences are aligned when they enter, and steps put back where they stood.
+    `forward` aligns the sequences before `compute`, and restores the positions of the steps afterwards.
     """
 
     in_features: int | None = None  # channels of the input; None: any

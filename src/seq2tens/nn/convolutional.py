@@ -87,8 +87,8 @@ class FCN(Network):
     Args:
         in_features: channels of the input.
         width: filters of the first and last convolution, and features of the output.
-        time_embedding: give each convolution time, from -1 to 1, as a further channel.
-        return_sequences: leave the mean out, `(batch, time, width)`; steps that do not count are 0.
+        time_embedding: add time, from -1 to 1, as an input channel of each convolution.
+        return_sequences: omit the mean, output `(batch, time, width)`; masked steps are 0.
         dropout: rate for the output.
         spatial_dropout: rate at which channels are dropped after each convolution.
     """

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class LS2TState(NamedTuple):
-    """Where a layer stands after some steps: the values of its chains, and how many steps counted."""
+    """The state of a layer after some steps: the values of its chains, and the number of valid steps."""
 
     levels: Float[Tensor, "batch states width"]
     steps: Int[Tensor, " batch"]
@@ -36,8 +36,8 @@ class LS2T(Streamable, nn.Module):
     """Low-rank functionals of the Seq2Tens map of a sequence, one value per level and functional.
 
     Input `(batch, time, in_features)`; output `(batch, time, order, width)`, or `(batch, order, width)`
-    without `return_sequences`, each without the axis of levels if these are summed. A `PackedSequence` is
-    taken, and returned if sequences are asked for.
+    without `return_sequences`, each without the level axis if levels are summed. Also accepts a
+    `PackedSequence`, and returns one with `return_sequences`.
 
     Args:
         in_features: channels of the input.
@@ -45,16 +45,17 @@ class LS2T(Streamable, nn.Module):
         order: highest level.
         weights: `"recursive"` (order · in_features · width parameters; level m extends level m - 1),
             `"independent"` (one chain of vectors per level) or `"symmetric"` (one vector per functional, in
-            all places: without `decay` the order of the steps is not seen).
-        lift_order: how many vectors one step may meet; 1 is the paper's map, `order` gives signatures.
-        learn_lift: learn the coefficients of the lift from 1/2!, 1/3!, … on (the first is 1).
+            all places: without `decay` the layer ignores the order of the steps).
+        lift_order: how many vectors can be paired with one step; 1 is the paper's map, `order` gives
+            signatures.
+        learn_lift: learn the coefficients of the lift, initially 1/2!, 1/3!, … (the first is 1).
         decay: forgetting, a number in (0, 1] or one per functional, or `"learn"`.
-        bias: add a learned constant to each inner product, which plays the part of a time coordinate.
-        reverse: functionals of the steps from i on, in place of those up to i.
-        return_sequences: all steps, or the whole sequence's value only.
-        normalize: divide level m by a power of its number of terms: by this one, a number in (0, 1], or
-            with True by a learned one (from 1/2 on).
-        sum_levels: give ⟨ℓ, Φ⟩, the sum of all levels from 1 on, in place of every level by itself.
+        bias: add a learned constant to each inner product, which acts like a time coordinate.
+        reverse: functionals of the steps from i on, instead of those up to i.
+        return_sequences: return all steps, or only the value for the whole sequence.
+        normalize: divide level m by a power of its number of terms. The exponent is this number in (0, 1] or,
+            with True, learned (initially 1/2).
+        sum_levels: return ⟨ℓ, Φ⟩, the sum of all levels from 1 on, instead of the separate levels.
         init: `"uniform"` or `"normal"`.
         backend: see `seq2tens.functional.ls2t`.
     """
@@ -121,7 +122,7 @@ class LS2T(Streamable, nn.Module):
         bidirectional: bool = False,
         **options: Any,
     ) -> RecurrentLS2T:
-        """Layers that stand where a `torch.nn.LSTM` of these arguments was, see `RecurrentLS2T`.
+        """A drop-in replacement for a `torch.nn.LSTM` with these arguments, see `RecurrentLS2T`.
 
         Examples:
             >>> import torch
@@ -169,7 +170,7 @@ class LS2T(Streamable, nn.Module):
         *,
         context: Whole | None = None,
     ) -> Tensor | PackedSequence | tuple[Tensor | PackedSequence, LS2TState]:
-        """Apply the layer; `state` continues an earlier call, `return_state` gives (output, state)."""
+        """Apply the layer; `state` continues an earlier call, `return_state` returns (output, state)."""
         if context is not None:
             return self._in_context(x, context)  # type: ignore[arg-type]
         packed = x if isinstance(x, PackedSequence) else None

@@ -47,10 +47,10 @@ def checkpoint_chunks(
     state: State = None,
     truncate: int | None = None,
 ) -> tuple[list[Any], State]:
-    """Run a module over chunks of a sequence, each from where the one before it ended.
+    """Run a module over consecutive chunks of a sequence, with gradient checkpointing.
 
-    Results and gradients are those of one call on the whole sequence. What the backward pass needs is not
-    kept but computed again, a chunk at a time, from the states between chunks.
+    Results and gradients equal those of one call on the whole sequence. The backward pass recomputes one
+    chunk at a time from the states between chunks, instead of storing activations.
 
     Args:
         module: a layer or network of `seq2tens.nn`, or another that is written for contexts, see
@@ -59,7 +59,7 @@ def checkpoint_chunks(
         chunks: tensors or arrays `(batch, steps, channels)`, or whatever the function takes. If they have a
             length and can be indexed they are read again in the backward pass, else they are kept for it.
             An `LS2T` with `reverse` takes the last chunk first.
-        state: where to begin, as an earlier call returned it.
+        state: the initial state, as returned by an earlier call.
         truncate: let no gradient flow from a chunk into those before, at every so many chunks. The default is
             the exact gradient.
 

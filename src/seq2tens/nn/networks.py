@@ -36,10 +36,10 @@ MERGED = math.sqrt(0.5)  # brings the sum of two branches of variance 1 back to 
 
 
 class FCNLS2T(Network):
-    """An FCN block for what is near in time, a deep LS2T block on top for what is far apart.
+    """An FCN block for local patterns, followed by a deep LS2T block for long-range order.
 
-    Shortcuts lead from the input to the LS2T block and from the FCN block, by way of the mean over time, to
-    the output. Where two branches meet, both are normalised, and their sum is divided by √2.
+    Skip connections lead from the input to the LS2T block and from the FCN block, via the mean over time, to
+    the output. Where two branches join, both are normalised, and their sum is divided by √2.
 
     Args:
         in_features: channels of the input.
@@ -49,7 +49,7 @@ class FCNLS2T(Network):
         order: highest level.
         weights: `"recursive"`, `"independent"` or `"symmetric"`, see `LS2T`.
         normalize: divide level m of the LS2T layers by a power of its number of terms, see `LS2T`.
-        time_embedding: give each convolution time, from -1 to 1 over the sequence, as a further channel.
+        time_embedding: add time, from -1 to 1 over the sequence, as an input channel of each convolution.
         dropout: rate for the output.
         spatial_dropout: rate at which channels are dropped after each convolution and each LS2T layer.
     """

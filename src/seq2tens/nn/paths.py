@@ -55,7 +55,7 @@ class TimeEmbedding(nn.Module):
 
 
 class Lags(nn.Module):
-    """Earlier values beside each value, see `functional.lags`."""
+    """Append earlier values as channels, see `functional.lags`."""
 
     def __init__(self, steps: int | Sequence[int]) -> None:
         super().__init__()

@@ -29,20 +29,20 @@ class RecurrentState(NamedTuple):
 
 
 class RecurrentLS2T(nn.Module):
-    """LS2T layers on top of each other, to be put where a `torch.nn.LSTM` was.
+    """Stacked LS2T layers, a drop-in replacement for `torch.nn.LSTM`.
 
-    Arguments, axes and order of the outputs are those of `torch.nn.LSTM`. The levels of a layer stand side by
-    side as its `hidden_size` numbers, level 1 first. Levels grow with the number of steps, so each goes
-    through a `torch.nn.LayerNorm` over its functionals, step by step.
+    Arguments, axes and order of the outputs are those of `torch.nn.LSTM`. The levels of a layer are
+    concatenated to its `hidden_size` features, level 1 first. Levels grow with the number of steps, so at
+    every step each passes a `torch.nn.LayerNorm` over its functionals.
 
     Args:
         input_size: channels of the input.
         hidden_size: features of the output in each direction, a larger multiple of `order`.
-        num_layers: layers on top of each other.
+        num_layers: number of stacked layers.
         bias: as in `LS2T`.
-        batch_first: axes `(batch, time, channels)` in place of `(time, batch, channels)`.
+        batch_first: axes `(batch, time, channels)` instead of `(time, batch, channels)`.
         dropout: rate between layers, in training.
-        bidirectional: let each layer look backwards as well, features of both directions side by side.
+        bidirectional: let each layer also read backwards, and concatenate the features of both directions.
         order: highest level.
         options: further arguments of `LS2T`, such as `decay`.
     """
@@ -86,7 +86,7 @@ class RecurrentLS2T(nn.Module):
         *,
         lengths: check.Lengths | None = None,
     ) -> tuple[Tensor | PackedSequence, RecurrentState]:
-        """The pair (output, state), as from `torch.nn.LSTM`; `state` goes on where an earlier call ended."""
+        """The pair (output, state), as from `torch.nn.LSTM`; `state` continues an earlier call."""
         packed = x if isinstance(x, PackedSequence) else None
         if packed is not None:
             y, lengths = unpack(packed, None, lengths)

@@ -65,7 +65,7 @@ def fit(
         fabric: a Lightning Fabric for other devices, precisions or several processes (one model per process,
             all with the same arguments); default one device. Several processes train as one with the same
             `batch_size` would, but for dropout, which they draw each for itself.
-        callbacks: told of every epoch.
+        callbacks: called after every epoch.
         checkpoint: folder, or `Checkpoints` for other than the default intervals.
         progress: `"auto"` or True, `"bar"`, `"lines"`, `"silent"` or False.
     """

@@ -14,7 +14,7 @@ from seq2tens.training.state import Row
 
 
 class Callback:
-    """Told of every epoch, on the first process only. An exception raised here ends the run."""
+    """Called after every epoch, on the first process only. An exception raised here ends the run."""
 
     def start(self, history: Sequence[Row]) -> None:
         """Before the first epoch; `history` has the epochs of the checkpoint that the run goes on from."""

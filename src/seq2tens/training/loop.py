@@ -33,7 +33,7 @@ LOOK_EVERY = 50
 
 @dataclass(frozen=True)
 class Result:
-    """What a run leaves behind, besides the model's weights.
+    """The result of a training run, besides the weights of the model.
 
     `history` has one row per epoch: `epoch`, `train_loss`, `validation_…`, `rate` (at the epoch's start) and
     `seconds`. `stopped` is `"epochs"`, `"patience"` or `"interrupted"`.

@@ -39,7 +39,7 @@ class Recipe:
     """Everything about training that is neither network nor data.
 
     Args:
-        epochs: at most so many.
+        epochs: maximum number of epochs.
         batch_size: a number, or a rule that finds it from the size of the training set. With several
             processes it is the number over all of them.
         optimizer: `"adam"` (weight decay is added to the gradient) or `"adamw"` (decoupled).
@@ -47,10 +47,10 @@ class Recipe:
         eps: what the optimiser adds to the root of a squared gradient's mean; Keras has 1e-7.
         weight_decay: for all parameters.
         schedule: `Constant`, `Plateau`, `OneCycle`, `Cosine` or `StepDecay`.
-        monitor: column of the history that plateau, early stopping and best weights look at:
-            `"train_loss"`, `"validation_loss"` or `"validation_<metric>"`.
+        monitor: column of the history used for plateaus, early stopping and the best weights: `"train_loss"`,
+            `"validation_loss"` or `"validation_<metric>"`.
         mode: whether less (`"min"`) or more (`"max"`) of it is better.
-        patience: stop after so many epochs without a better value; None never stops early.
+        patience: early stopping after this many epochs without improvement; None never stops early.
         keep_best: end with the weights of the best epoch rather than the last.
         clip_norm: scale a gradient of larger norm down to this norm.
         label_smoothing: for a loss that supports it, such as `CrossEntropy`.

@@ -51,11 +51,12 @@ def read(
 ) -> Labelled | Split:
     """Read a file by its suffix; `.mat` and `.npz` hold both halves (`Split`), the others one (`Labelled`).
 
-    Of a folder of tables each is one sequence; where they stand in folders of it, these are their labels.
+    In a folder of tables each file is one sequence; the names of subfolders, if any, are the labels.
 
     Args:
         path: a file or folder.
-        columns: those of a long table (`.csv`, `.csv.gz`, `.parquet`), where they are not the usual ones.
+        columns: names of the columns of a long table (`.csv`, `.csv.gz`, `.parquet`), if they differ from the
+            defaults.
         separator: what stands between the cells of a `.csv` file (default: guessed).
         decimal: `"."` or `","` in the numbers of a `.csv` file (default: guessed).
     """

@@ -16,7 +16,7 @@ MISSING = ("?", "na", "n/a", "null", "none")
 
 
 class ReadError(ArgumentError):
-    """A file that is not what its format asks for; the message names file, line and reason."""
+    """A file that violates its format; the message names file, line and reason."""
 
     line: int | None = None
     reason: str = ""

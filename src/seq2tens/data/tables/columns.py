@@ -23,20 +23,20 @@ Fail = Callable[[str], Exception]
 
 @dataclass(frozen=True)
 class Columns:
-    """Which column is what; the names `id`, `time` and `label` are found in any case.
+    """The roles of the columns of a table; the names `id`, `time` and `label` are case-insensitive.
 
     Numbers of rows, which pandas writes as a column, are no channel unless `channels` names them; `channels`
     and `index_columns` of what is read tell which columns are which.
 
     Attributes:
-        id: tells sequences apart; None: the whole table is one sequence.
+        id: identifies the sequences; None: the whole table is one sequence.
         time: of each step, numbers or dates. None, or `"time"` where there is no such column: the steps are
             in the order of the rows.
         label: None: no labels.
-        channels: None: every column that is nothing else.
+        channels: None: all remaining columns.
         label_optional: read a table without the column `label` as one without labels.
         static: columns of features that do not change within a sequence.
-        categories: columns of words, or of numbers that are to be read as words.
+        categories: categorical columns, of strings or of numbers that are codes.
         unit: in which dates and durations are counted, one of ns, us, ms, s, min, h, d.
         encoding: how the columns became channels in training; then it chooses them.
     """

@@ -45,21 +45,21 @@ def from_frame(
 
     Args:
         frame: the table.
-        id: the column that tells sequences apart; None: all rows are one sequence.
-        time: the column of times: numbers, dates (with or without a zone) or durations. Where there is no
-            `"time"`, or with None, the steps are in the order of the rows.
-        label: the column of labels, one per sequence. Where there is no `"label"`, there are none.
-        channels: the columns to use (default: every column that is nothing else); for a wide table the names
-            of channels without the number of the step, or the columns of each channel.
+        id: the column that identifies the sequences; None: all rows are one sequence.
+        time: the column of times: numbers, datetimes (with or without a time zone) or durations. Without a
+            column `"time"`, or with None, the steps are in the order of the rows.
+        label: the column of labels, one per sequence; optional.
+        channels: the columns to use (default: all remaining columns); for a wide table the names of channels
+            without the number of the step, or the columns of each channel.
         static: columns that do not change within a sequence, or another frame with one row per id; ids
             without a row are unknown (NaN).
-        categories: columns of words, of any number of different ones. Columns of words and of booleans are
-            found without it; up to 16 categories have a channel each, more are hashed to 16 channels.
-        unit: in which dates and durations are counted, one of ns, us, ms, s, min, h, d. Dates are counted
-            from the first step of their sequence.
+        categories: categorical columns, with any number of categories. Columns of strings and booleans are
+            detected without it; up to 16 categories are one-hot encoded, more are hashed to 16 channels.
+        unit: unit of datetimes and durations, one of ns, us, ms, s, min, h, d. Datetimes are counted from the
+            first step of their sequence.
         wide: whether the table has one row per sequence.
-        like: the training data, whose channels, categories and unit are used. A category that it does not
-            have is 0 in every channel of the column, or hashed as all others.
+        like: the training data, whose channels, categories and unit are used. An unseen category is 0 in
+            every channel of the column, or hashed like the others.
     """
     own_static = () if static is None or is_frame(static) else _names("static", static)
     columns = Columns(

@@ -39,21 +39,20 @@ class Now(NamedTuple):
 
 
 class Stream:
-    """A layer or network that is fed step by step, with a state of fixed size.
+    """Online inference: a layer or network that is fed step by step, with a state of fixed size.
 
-    The output after step t is what the module gives, in eval mode, for the first t steps. Dropout is off,
-    batch normalisation uses the statistics of training whatever `module.training` says, and there are no
-    gradients. The weights are those of the moment when the stream was opened. All arithmetic is in float64.
+    The output after step t equals that of the module, in eval mode, for the first t steps. Dropout is off,
+    batch normalisation uses running statistics whatever `module.training` says, and there are no gradients.
+    The stream uses the weights at the time it was opened. All arithmetic is in float64.
 
-    Modules are `LS2T`, `LS2TBlock`, `DeepLS2T`, `FCN`, `ResNet`, `FCNLS2T`, modules of your own that are
-    written in the verbs of a context (see `Network`), and `torch.nn.Sequential` of these, of path transforms
-    and of modules that treat every step by itself (`Linear`, `ReLU`, …).
+    Supported modules are `LS2T`, `LS2TBlock`, `DeepLS2T`, `FCN`, `ResNet`, `FCNLS2T`, your own modules
+    written for a context (see `Network`), and `torch.nn.Sequential` of these, of path transforms and of
+    pointwise modules (`Linear`, `ReLU`, …).
 
     Args:
         module: what to feed.
-        length: steps of a whole sequence. Where the module sees the time of a step as a share of the whole
-            (`time_embedding`), it must be given: its clock is that of a sequence of `length` steps from the
-            first step on. Otherwise a stream has no end.
+        length: number of steps of the whole sequence. Required if the module uses the relative time of a step
+            (`time_embedding`). Without it a stream has no end.
     """
 
     def __init__(self, module: nn.Module, *, length: int | None = None) -> None:
@@ -74,7 +73,7 @@ class Stream:
 
     @property
     def ahead(self) -> int:
-        """How many steps the module looks ahead: so many of the last positions are not final."""
+        """Number of steps that the module looks ahead; as many of the last outputs are not final."""
         return self._reach.ahead
 
     def push(
