@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from seq2tens.experiments.baselines import MVARFClassifier
-from seq2tens.experiments.baselines.mvarf import FLOOR, Past, RegressionTree
+from seq2tens.experiments.baselines.mvarf import FLOOR, Forest, Past
 
 
 def test_the_past_by_hand():
@@ -29,37 +29,60 @@ def turning(n, sign, seed):
     return series
 
 
-def test_a_tree_misses_little_of_its_class_and_much_of_another():
-    known = turning(40, -1, seed=0)
-    past = Past.of(known, order=2)
-    trees = [RegressionTree.grow(past, np.arange(40), 40, seed) for seed in range(20)]
-    tree = next(tree for tree in trees if tree.n_lags == 2)
-    own, other = (tree.errors(Past.of(turning(10, sign, seed=1), order=2)).mean() for sign in (-1, 1))
-    assert own < 0.5 * other
+def grown(series, n_lags=2, n_leaves=40, trees=6):
+    past = Past.of(series, order=2)
+    return past, Forest.grow(past, np.arange(len(series)), n_lags, n_leaves, np.arange(trees))
+
+
+def test_a_forest_misses_little_of_its_class_and_much_of_another():
+    _, forest = grown(turning(40, -1, seed=0))
+    own, other = (forest.errors(Past.of(turning(10, sign, seed=1), order=2)).mean() for sign in (-1, 1))
+    assert own < other - 1  # logarithms
 
 
 def test_errors_are_those_of_the_predictions():
-    series = [*turning(6, -1, seed=0), np.ones((1, 1))]
-    past = Past.of(series, order=2)
-    tree = RegressionTree.grow(past, np.arange(6), 5, seed=0)
-    for i, found in enumerate(tree.errors(past)):
+    _, forest = grown(turning(6, -1, seed=0), n_leaves=5)
+    series = [*turning(2, -1, seed=1), np.ones((1, 1))]
+    for i, errors in enumerate(forest.errors(Past.of(series, order=2))):
         alone = Past.of(series[i : i + 1], order=2)
-        missed = tree.tree.predict(alone.predictors(tree.n_lags)) - alone.changes[:, 0]
-        assert found == pytest.approx(np.mean(missed**2))
+        missed = [tree.predict(alone.predictors(2)) - alone.changes[:, 0] for tree in forest.trees]
+        assert errors == pytest.approx(np.mean([np.log(np.mean(m**2) + FLOOR) for m in missed]))
 
 
-def test_a_series_is_what_all_trees_miss_of_it():
+def test_trees_are_asked_about_series_that_they_were_not_grown_on():
+    series = turning(6, -1, seed=0)
+    past, forest = grown(series)
+    of_trees = forest._of_trees(past)
+    assert all(len(members) == 3 for members in forest.members)
+    for i, errors in enumerate(forest.unseen_errors(past)):
+        strangers = [i not in members for members in forest.members]
+        assert any(strangers)
+        np.testing.assert_allclose(errors, of_trees[strangers, i].mean(axis=0))
+    # A series that is alone in its class has no such trees.
+    past, forest = grown(series[:1])
+    np.testing.assert_allclose(forest.unseen_errors(past), forest.errors(past))
+
+
+def test_what_trees_have_seen_they_know_far_better():
+    past, forest = grown([np.random.default_rng(i).normal(size=(30, 1)) for i in range(12)])
+    assert (forest.unseen_errors(past) > forest.errors(past) + 0.2).all()
+
+
+def test_a_series_is_what_all_forests_miss_of_it():
     X = [values.T for values in (*turning(8, -1, seed=0), *turning(8, 1, seed=1))]
-    fitted = MVARFClassifier(
-        n_trees=3, orders=(2,), n_leaves=(9,), scaling=None, n_trees_series=50, random_state=0
-    ).fit(X, np.repeat([0, 1], 8))
-    assert len(fitted.trees_) == 2 * 3
-    past = Past.of([x.T for x in X], order=2)
-    errors = np.concatenate([tree.errors(past) for tree in fitted.trees_], axis=1)
-    logarithms = np.log(errors + FLOOR)
-    expected = np.hstack([errors, logarithms - logarithms.mean(axis=1, keepdims=True)])
-    np.testing.assert_allclose(fitted._errors(fitted.trees_, past), expected)
-    np.testing.assert_allclose(fitted.predict_proba(X), fitted.forest_.predict_proba(expected))
+    y = np.repeat([0, 1], 8)
+    fitted = MVARFClassifier(n_trees=3, orders=(2,), n_leaves=(9,), scaling=None, random_state=0).fit(X, y)
+    assert [(forest.n_lags, len(forest.trees)) for forest in fitted.forests_] == [(1, 3), (2, 3)] * 2
+    errors = np.hstack([forest.errors(Past.of([x.T for x in X], order=2)) for forest in fitted.forests_])
+    expected = fitted.machine_.predict(errors - errors.mean(axis=1, keepdims=True))
+    assert (fitted.predict(X) == expected).all()
+    assert set(fitted.predict_proba(X).flat) == {0.0, 1.0}
+
+
+def test_classes_of_one_series_take_the_first_setting():
+    X = [values.T for values in (*turning(1, -1, seed=0), *turning(1, 1, seed=1))]
+    fitted = MVARFClassifier(n_trees=2, orders=(2, 1), n_leaves=(5,), random_state=0).fit(X, [0, 1])
+    assert fitted.setting_ == (2, 5, 10.0)
 
 
 def test_dynamics_with_the_same_values_are_told_apart():
@@ -70,5 +93,5 @@ def test_dynamics_with_the_same_values_are_told_apart():
     for i in np.flatnonzero(y):
         smooth = np.convolve(rng.normal(size=60 + 6), np.ones(7), "valid")
         X[i, 0] = np.sort(X[i, 0])[np.argsort(np.argsort(smooth))]
-    fitted = MVARFClassifier(n_trees=30, orders=(2,), n_leaves=(20,), random_state=0).fit(X[:40], y[:40])
+    fitted = MVARFClassifier(orders=(2,), n_leaves=(20,), random_state=0).fit(X[:40], y[:40])
     assert fitted.score(X[40:], y[40:]) > 0.9

@@ -9,6 +9,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
+from sklearn.model_selection import StratifiedKFold, cross_val_score
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.parallel import delayed
 
@@ -22,84 +26,115 @@ from seq2tens.experiments.baselines.base import (
     differences,
     lengths_of,
 )
-from seq2tens.experiments.baselines.leaves import series_forest
 
-# Part of a class on which a tree is grown. Trees of larger parts have seen most series that they represent.
-PART = 0.3
+# Part of a class on which a tree is grown; the others are those that it can be asked about.
+PART = 0.5
 # Added to mean squared errors, of values of the order of 1, whose logarithm is taken.
 FLOOR = 1e-8
+# Numbers of lags that forests of a class look back, at most.
+LAGS = 5
+# Of cross-validation, fewer where a class is smaller.
+FOLDS = 5
+
+Errors = Float[np.ndarray, "series channels"]
 
 
 class Setting(NamedTuple):
-    """What out-of-bag errors choose: the longest lag, and leaves of each tree."""
+    """What cross-validation chooses: the longest lag, leaves of each tree, and the penalty of errors."""
 
     order: int
     n_leaves: int
+    penalty: float
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class MVARFClassifier(BaselineClassifier):
-    """Regression trees predict series from their past, a forest classifies series by the errors they make.
+    """Forests of regression trees predict series from their past, and series are classified by their errors.
 
-    Each tree is grown on some series of one class, drawn at random, and predicts the change of all channels
-    from a number of steps before, also drawn at random. A series is represented by the errors of all trees on
-    each of its channels: those of its own class know how it goes on. It has these errors as they are,
-    and their logarithms less the series' mean of them, for series that are hard to predict for all trees.
+    There is a forest for each class and each of some numbers of lags. Its trees are grown on some series of
+    the class, drawn at random, and predict the change of all channels from so many steps before. A series is
+    represented by the logarithms of the errors of all forests on each of its channels, less the series' mean
+    of them, for series that are hard to predict for all. A support vector machine classifies.
+
+    Errors on a series of the training data are those of trees that were not grown on it. A tree knows its
+    own series far better than any other of the class, and nothing of that would hold for new series.
 
     Args:
-        n_trees: regression trees of each class.
-        orders: longest lags to choose from; a tree looks back at most so many steps.
+        n_trees: trees of each forest.
+        orders: longest lags to choose from; a class has forests for at most five numbers of lags up to it.
         n_leaves: leaves of the trees to choose from.
-        n_trees_series: size of the forest that classifies.
+        penalties: of the errors of the support vector machine, to choose from.
         scaling: as in `BaselineClassifier`, with `n_jobs` and `random_state`.
 
-    Choices are made by the out-of-bag error of that forest; `setting_` says what was chosen.
+    Choices are made by cross-validation of that machine on training data; `setting_` says what was chosen.
     """
 
-    n_trees: int = 20
+    n_trees: int = 10
     orders: Sequence[int] = (5, 2, 10)
-    n_leaves: Sequence[int] = (50, 100)
-    n_trees_series: int = 200
+    n_leaves: Sequence[int] = (50,)
+    penalties: Sequence[float] = (10.0, 1.0, 100.0)
 
     _tags: ClassVar[dict[str, Any]] = {"algorithm_type": "dictionary"}
 
     def _learn(self, series: Series, labels: Labels, seed: int) -> None:
         self._check()
-        members = [
-            np.flatnonzero(labels == label) for label in range(self.n_classes_) for _ in range(self.n_trees)
-        ]
-        seeds = np.random.default_rng(seed).integers(2**31, size=len(members))
         best = -1.0
         for order, n_leaves in itertools.product(self.orders, self.n_leaves):
             past = Past.of(series, order)
-            trees = self._parallel(
-                delayed(RegressionTree.grow)(past, own, n_leaves, int(s))
-                for own, s in zip(members, seeds, strict=True)
-            )
-            forest = series_forest(self.n_trees_series, self.n_jobs, seed)
-            forest.fit(self._errors(trees, past), labels)
-            if forest.oob_score_ > best:
-                best, self.setting_ = forest.oob_score_, Setting(order, n_leaves)
-                self.trees_, self.forest_ = trees, forest
+            forests = self._grow(past, labels, n_leaves, seed)
+            features = centred(self._parallel(delayed(forest.unseen_errors)(past) for forest in forests))
+            for penalty in self.penalties:
+                score = accuracy_in_folds(features, labels, penalty, seed)
+                if score > best:
+                    best, self.setting_ = score, Setting(order, n_leaves, penalty)
+                    self.forests_, chosen = forests, features
+        self.machine_ = machine(self.setting_.penalty).fit(chosen, labels)
+
+    def _grow(self, past: Past, labels: Labels, n_leaves: int, seed: int) -> list[Forest]:
+        lags = np.unique(np.linspace(1, past.values.shape[1], LAGS).round().astype(int))
+        places = list(itertools.product(range(self.n_classes_), lags))
+        seeds = np.random.default_rng(seed).integers(2**31, size=(len(places), self.n_trees))
+        return self._parallel(
+            delayed(Forest.grow)(past, np.flatnonzero(labels == label), int(n_lags), n_leaves, of_trees)
+            for (label, n_lags), of_trees in zip(places, seeds, strict=True)
+        )
 
     def _chances(self, series: Series) -> Chances:
         past = Past.of(series, self.setting_.order)
-        return self.forest_.predict_proba(self._errors(self.trees_, past))
-
-    def _errors(self, trees: list[RegressionTree], past: Past) -> Float[np.ndarray, "series errors"]:
-        errors = np.concatenate(self._parallel(delayed(tree.errors)(past) for tree in trees), axis=1)
-        logarithms = np.log(errors + FLOOR)
-        return np.hstack([errors, logarithms - logarithms.mean(axis=1, keepdims=True)])
+        errors = self._parallel(delayed(forest.errors)(past) for forest in self.forests_)
+        return self._one_hot(self.machine_.predict(centred(errors)))
 
     def _check(self) -> None:
         check.positive_int("n_trees", self.n_trees)
         check_grid("orders", self.orders)
         check_grid("n_leaves", self.n_leaves, low=1)
-        check.positive_int("n_trees_series", self.n_trees_series)
+        check_grid("penalties", self.penalties)
 
     @classmethod
     def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
-        return {"n_trees": 4, "orders": (2,), "n_leaves": (5,), "n_trees_series": 50, "random_state": 0}
+        return {"n_trees": 4, "orders": (2,), "n_leaves": (5,), "penalties": (10.0,), "random_state": 0}
+
+
+def centred(errors: list[Errors]) -> Float[np.ndarray, "series errors"]:
+    """Side by side, less the mean of each series."""
+    together = np.concatenate(errors, axis=1)
+    return together - together.mean(axis=1, keepdims=True)
+
+
+def machine(penalty: float) -> Pipeline:
+    """A support vector machine on standardised features."""
+    return make_pipeline(StandardScaler(), SVC(C=penalty))
+
+
+def accuracy_in_folds(
+    features: Float[np.ndarray, "series errors"], labels: Labels, penalty: float, seed: int
+) -> float:
+    """Of the machine; 0 where a class has one series only, so that the first setting is taken."""
+    folds = min(FOLDS, int(np.bincount(labels).min()))
+    if folds < 2:
+        return 0.0
+    splits = StratifiedKFold(folds, shuffle=True, random_state=seed)
+    return float(cross_val_score(machine(penalty), features, labels, cv=splits).mean())
 
 
 class Past(NamedTuple):
@@ -133,24 +168,49 @@ class Past(NamedTuple):
 
 
 @dataclass(frozen=True)
-class RegressionTree:
-    """A tree with the number of steps that it looks back."""
+class Forest:
+    """Trees of one class that look the same number of steps back, each with the series it was grown on."""
 
     n_lags: int
-    tree: DecisionTreeRegressor
+    trees: tuple[DecisionTreeRegressor, ...]
+    members: tuple[Int[np.ndarray, " members"], ...]
 
     @classmethod
-    def grow(cls, past: Past, own: Int[np.ndarray, " own"], n_leaves: int, seed: int) -> RegressionTree:
-        """For a number of lags drawn at random, on a part of the series of a class, `own`."""
-        generator = np.random.default_rng(seed)
-        n_lags = int(generator.integers(1, past.values.shape[1] + 1))
-        members = generator.choice(own, size=max(round(PART * len(own)), 1), replace=False)
-        rows = past.rows(members)
-        tree = DecisionTreeRegressor(max_leaf_nodes=n_leaves, max_features=1 / 3, random_state=seed)
-        return cls(n_lags, tree.fit(past.predictors(n_lags)[rows], past.changes[rows]))
+    def grow(
+        cls,
+        past: Past,
+        own: Int[np.ndarray, " own"],
+        n_lags: int,
+        n_leaves: int,
+        seeds: Int[np.ndarray, " trees"],
+    ) -> Forest:
+        """On the series of a class, `own`; each tree leaves out at least one of them if there are two."""
+        predictors, size = past.predictors(n_lags), max(round(PART * len(own)), 1)
+        trees, members = [], []
+        for seed in map(int, seeds):
+            members.append(np.random.default_rng(seed).choice(own, size, replace=False))
+            rows = past.rows(members[-1])
+            tree = DecisionTreeRegressor(max_leaf_nodes=n_leaves, max_features=1 / 3, random_state=seed)
+            trees.append(tree.fit(predictors[rows], past.changes[rows]))
+        return cls(n_lags, tuple(trees), tuple(members))
 
-    def errors(self, past: Past) -> Float[np.ndarray, "series channels"]:
-        """The mean squared error on each series, for each channel."""
-        predicted = self.tree.predict(past.predictors(self.n_lags)).reshape(past.changes.shape)
-        starts = np.cumsum(past.lengths) - past.lengths
-        return np.add.reduceat((predicted - past.changes) ** 2, starts, axis=0) / past.lengths[:, None]
+    def errors(self, past: Past) -> Errors:
+        """Logarithms of the mean squared errors on each series, for each channel; the mean over trees."""
+        return np.mean(self._of_trees(past), axis=0)
+
+    def unseen_errors(self, past: Past) -> Errors:
+        """The same of the series that the forest was grown on, the mean over trees that were not grown on the
+        series; over all trees, where all were."""
+        weights = np.ones((len(self.trees), len(past.lengths)))
+        for weight, members in zip(weights, self.members, strict=True):
+            weight[members] = 0.0
+        weights[:, ~weights.any(axis=0)] = 1.0
+        return np.einsum("tsc,ts->sc", self._of_trees(past), weights / weights.sum(axis=0))
+
+    def _of_trees(self, past: Past) -> Float[np.ndarray, "trees series channels"]:
+        predictors, starts = past.predictors(self.n_lags), np.cumsum(past.lengths) - past.lengths
+        squares = [
+            (tree.predict(predictors).reshape(past.changes.shape) - past.changes) ** 2 for tree in self.trees
+        ]
+        sums = np.stack([np.add.reduceat(square, starts, axis=0) for square in squares])
+        return np.log(sums / past.lengths[:, None] + FLOOR)
