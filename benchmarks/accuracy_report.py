@@ -79,8 +79,8 @@ def report(results: Path = RESULTS, page: Path = PAGE) -> None:
     rows = read(results)
     drawn = [picture for group in groups(rows) for picture in pictures(group)]
     text = tables(rows)
-    if (file := results.with_name(RELIABILITY)).exists():
-        bins = read_bins(file)
+    bins = read_bins(results.with_name(RELIABILITY))
+    if reliability.common(bins):
         drawn.append(Picture(DIAGRAM, reliability.caption(bins), reliability.diagram(bins)))
         text += f"\n{reliability.section(bins, DIAGRAM)}"
     fill(page, START, END, text)

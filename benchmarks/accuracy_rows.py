@@ -139,6 +139,8 @@ def append_bins(bins: list[Bin], results: Path) -> None:
 
 def read_bins(results: Path) -> list[Bin]:
     """Of all finished fits with the first seed."""
+    if not results.exists():
+        return []
     with results.open(newline="") as file:
         return [
             Bin(
