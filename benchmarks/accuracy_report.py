@@ -138,7 +138,7 @@ def mean_accuracy(rows: list[Row], dataset: str, model: str) -> float:
 def total_seconds(rows: list[Row], datasets: Sequence[str], model: str) -> float:
     """Fit and predict of all data sets, each the mean of its seeds."""
     cells = [cell(rows, dataset, model) for dataset in datasets]
-    return sum(statistics.fmean(row.fit_seconds + row.predict_seconds for row in seeds) for seeds in cells)
+    return sum(statistics.fmean(row.seconds for row in seeds) for seeds in cells)
 
 
 def core_seconds(rows: list[Row], dataset: str, model: str) -> float:
