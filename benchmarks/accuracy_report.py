@@ -79,8 +79,8 @@ def report(results: Path = RESULTS, page: Path = PAGE) -> None:
     rows = read(results)
     drawn = [picture for group in groups(rows) for picture in pictures(group)]
     text = tables(rows)
-    if (file := results.with_name(RELIABILITY)).exists():
-        bins = read_bins(file)
+    bins = read_bins(results.with_name(RELIABILITY))
+    if reliability.common(bins):
         drawn.append(Picture(DIAGRAM, reliability.caption(bins), reliability.diagram(bins)))
         text += f"\n{reliability.section(bins, DIAGRAM)}"
     fill(page, START, END, text)
@@ -138,7 +138,7 @@ def mean_accuracy(rows: list[Row], dataset: str, model: str) -> float:
 def total_seconds(rows: list[Row], datasets: Sequence[str], model: str) -> float:
     """Fit and predict of all data sets, each the mean of its seeds."""
     cells = [cell(rows, dataset, model) for dataset in datasets]
-    return sum(statistics.fmean(row.fit_seconds + row.predict_seconds for row in seeds) for seeds in cells)
+    return sum(statistics.fmean(row.seconds for row in seeds) for seeds in cells)
 
 
 def core_seconds(rows: list[Row], dataset: str, model: str) -> float:

@@ -62,9 +62,7 @@ def points(rows: list[Row]) -> dict[str, Point]:
         cells = [[row for row in rows if (row.model, row.dataset) == (model, name)] for name in datasets]
         if all(cells):
             accuracy = statistics.fmean(statistics.fmean(row.accuracy for row in cell) for cell in cells)
-            seconds = sum(
-                statistics.fmean(row.fit_seconds + row.predict_seconds for row in cell) for cell in cells
-            )
+            seconds = sum(statistics.fmean(row.seconds for row in cell) for cell in cells)
             found[model] = Point(accuracy, seconds, len(datasets))
     return found
 

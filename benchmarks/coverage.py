@@ -3,13 +3,15 @@
     python -m benchmarks.coverage classes [--datasets NAME…] [--folders ucr uea tsc]
     python -m benchmarks.coverage values
 
-Sets come from one fit to the training half. Beside them stands split conformal prediction with the same
-scores: a fit to one half of the training half, scores from the other.
+A run over classes appends a row per data set to `benchmarks/coverage.csv`, skips what is there, and prints
+the table. Sets come from one fit to the training half. Beside them stands split conformal prediction with the
+same scores: a fit to one half of the training half, scores from the other.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 import statistics
 from collections.abc import Iterator
@@ -19,11 +21,13 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from benchmarks.pages import markdown
 from seq2tens.data import Labelled, Split, read, read_ts
 from seq2tens.estimators import RandomLS2TClassifier, RandomLS2TRegressor
 from seq2tens.estimators.random import conformal
 
 DATA = Path(os.environ.get("SEQ2TENS_DATA", "data"))
+RESULTS = Path("benchmarks/coverage.csv")
 FEWEST = 100  # training series
 
 
@@ -78,22 +82,47 @@ def split_sets(
 
 
 def fitted(half: Labelled, blocks: int) -> RandomLS2TClassifier:
-    return RandomLS2TClassifier(n_blocks=blocks, random_state=0).fit(half.sequences, half.labels)
+    return RandomLS2TClassifier(n_blocks=blocks, n_jobs=-1, random_state=0).fit(half.sequences, half.labels)
 
 
-def report_classes(folders: list[str], names: list[str] | None, coverage: float, blocks: int) -> None:
-    print("| data set | series | accuracy | covered | size | covered, split | size, split |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
-    rows = []
+def run_classes(
+    folders: list[str], names: list[str] | None, coverage: float, blocks: int, results: Path = RESULTS
+) -> None:
+    """All data sets that are not in the results yet."""
+    finished = {row.dataset for row in stored(results)}
     for name, split in data_sets(folders, names):
-        rows.append(classes(name, split, coverage, blocks))
-        print_row(rows[-1])
+        if name not in finished:
+            append(classes(name, split, coverage, blocks), results)
+            print(name, flush=True)
+
+
+def append(row: Row, results: Path) -> None:
+    new = not results.exists()
+    with results.open("a", newline="") as file:
+        table = csv.writer(file)
+        if new:
+            table.writerow(Row._fields)
+        table.writerow([*row[:2], *(f"{value:.4f}" for value in row[2:])])
+
+
+def stored(results: Path) -> list[Row]:
+    """All rows, by name."""
+    if not results.exists():
+        return []
+    with results.open(newline="") as file:
+        rows = [
+            Row(r["dataset"], int(r["series"]), *(float(r[name]) for name in Row._fields[2:]))
+            for r in csv.DictReader(file)
+        ]
+    return sorted(rows, key=lambda row: row.dataset.lower())
+
+
+def report_classes(rows: list[Row]) -> str:
+    """Every data set, and the mean of all."""
     means = (statistics.fmean(column) for column in list(zip(*rows, strict=True))[2:])
-    print_row(Row("mean", sum(row.series for row in rows), *means))
-
-
-def print_row(row: Row) -> None:
-    print(f"| {row.dataset} | {row.series} |", *(f"{value:.3f} |" for value in row[2:]), flush=True)
+    rows = [*rows, Row(f"mean of {len(rows)}", sum(row.series for row in rows), *means)]
+    header = ["data set", "series", "accuracy", "covered", "size", "covered, split", "size, split"]
+    return markdown(header, [[r.dataset, str(r.series), *(f"{v:.3f}" for v in r[2:])] for r in rows])
 
 
 def report_values(coverage: float, blocks: int) -> None:
@@ -105,7 +134,7 @@ def report_values(coverage: float, blocks: int) -> None:
         name = path.stem.removesuffix("_TRAIN")
         train, test = read_ts(path), read_ts(path.with_name(f"{name}_TEST.ts"))
         values, truth = (np.asarray(half.labels, dtype=float) for half in (train, test))
-        model = RandomLS2TRegressor(n_blocks=blocks, random_state=0).fit(train.sequences, values)
+        model = RandomLS2TRegressor(n_blocks=blocks, n_jobs=-1, random_state=0).fit(train.sequences, values)
         low, high = model.predict_interval(test.sequences, coverage).T
         inside.append((low <= truth) & (truth <= high))
         fit, covered = model.score(test.sequences, truth), inside[-1].mean()
@@ -126,7 +155,8 @@ def main() -> None:
     if options.what == "values":
         report_values(options.coverage, options.blocks)
     else:
-        report_classes(options.folders, options.datasets, options.coverage, options.blocks)
+        run_classes(options.folders, options.datasets, options.coverage, options.blocks)
+        print(report_classes(stored(RESULTS)))
 
 
 if __name__ == "__main__":

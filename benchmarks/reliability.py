@@ -65,8 +65,8 @@ def section(bins: list[Bin], picture: str) -> str:
     ]
     header = ["model", "mean probability of the predicted class", "accuracy", "expected calibration error"]
     return (
-        f"### Reliability\n\nTest series of the {len(datasets)} data sets that all have finished, seed 0, every "
-        f"data set counting the same.\n\n{markdown(header, lines)}\n\n![{caption(bins)}]({picture})\n"
+        f"### Reliability\n\nTest series of the {len(datasets)} data sets that all have finished, seed 0; "
+        f"every data set counts the same.\n\n{markdown(header, lines)}\n\n![{caption(bins)}]({picture})\n"
     )
 
 

@@ -1,10 +1,11 @@
 """How sure predictions are: sets of classes and intervals that hold the truth as often as is asked.
 
-Both compare with scores of training sequences, each predicted by the model that was fitted without it. This
-is the jackknife of conformal prediction in its plain form: new sequences are predicted by the one model of
-all. For ridge regression, which one row more or less hardly changes, it covers as asked on average over
-training sets; without such stability there is no guarantee (jackknife+ would have one, of 2·coverage - 1, but
-needs all training sequences to predict).
+Both compare with scores of training sequences, each predicted by the model that was fitted without its fold,
+a stretch of neighbours. This is cross-conformal prediction in its plain form: new sequences are predicted by
+the one model of all. For ridge regression, which a few rows more or less hardly change, it covers as asked on
+average over training sets; without such stability there is no guarantee (CV+ would have one, of 2·coverage -
+1, but predicts with the models of all folds). Scores of rows left out one by one are too low where neighbours
+come from one recording.
 """
 
 from __future__ import annotations

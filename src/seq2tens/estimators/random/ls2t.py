@@ -110,7 +110,7 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
     def _check_y(
         self, y: Any, n_cases: int, update_classes: bool = True, allow_single_class: bool = False
     ) -> Shaped[np.ndarray, "rows ..."]:
-        if np.ndim(y) != 2:
+        if np.ndim(y) != 2 or np.asarray(y).dtype.kind not in "biuf":
             self.multilabel_ = self.multilabel_ and not update_classes
             return super()._check_y(y, n_cases, update_classes, allow_single_class)
         indicators = as_indicators(y, n_cases)
