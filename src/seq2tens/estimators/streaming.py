@@ -221,37 +221,42 @@ class ClassifierStream:
 
     def _checked(self, rows: Any, times: Any) -> tuple[Rows, Times]:
         """Rows and times as float64, with the checks that whole sequences get."""
-        rows = np.asarray(rows, dtype=np.float64)
-        channels, timed = (
-            self._preparation.preparation.n_channels,
-            self._preparation.preparation.clock is not None,
-        )
-        if rows.ndim != 2 or rows.shape[1] != channels:
-            raise check.ArgumentError(
-                f"`rows` must have shape (steps, {channels}) with the channels of `fit`, got {rows.shape}"
-            )
-        if np.isinf(rows).any():
-            raise check.ArgumentError("`rows` must be finite, or NaN where missing, got infinity")
+        preparation = self._preparation.preparation
+        rows, timed = checked_rows(rows, preparation.n_channels), preparation.clock is not None
         if (times is not None) != timed:
             raise check.ArgumentError(
                 f"`times` must be given as in `fit` ({'some' if timed else 'none'}), "
                 f"got {'none' if times is None else 'some'}"
             )
-        return rows, None if times is None else self._checked_times(times, len(rows))
+        return rows, None if times is None else checked_times(times, len(rows), self._carried.last)
 
-    def _checked_times(self, times: Any, steps: int) -> Float[np.ndarray, " steps"]:
-        times = np.asarray(times, dtype=np.float64)
-        if times.shape != (steps,):
-            raise check.ArgumentError(f"`times` must have shape (steps,) = ({steps},), got {times.shape}")
-        if not np.isfinite(times).all():
-            raise check.ArgumentError("`times` must be finite")
-        earlier = np.concatenate([[self._carried.last], times])
-        if (np.diff(earlier) < 0).any():
-            step = int(np.flatnonzero(np.diff(earlier) < 0)[0])
-            raise check.ArgumentError(
-                f"`times` must not decrease, got {times[step]} after {earlier[step]} at index {step}"
-            )
-        return times
+
+def checked_rows(rows: Any, channels: int) -> Rows:
+    """Rows as float64."""
+    rows = np.asarray(rows, dtype=np.float64)
+    if rows.ndim != 2 or rows.shape[1] != channels:
+        raise check.ArgumentError(
+            f"`rows` must have shape (steps, {channels}) with the channels of `fit`, got {rows.shape}"
+        )
+    if np.isinf(rows).any():
+        raise check.ArgumentError("`rows` must be finite, or NaN where missing, got infinity")
+    return rows
+
+
+def checked_times(times: Any, steps: int, last: float) -> Float[np.ndarray, " steps"]:
+    """Times of steps that follow one at the time `last`, NaN if there is none."""
+    times = np.asarray(times, dtype=np.float64)
+    if times.shape != (steps,):
+        raise check.ArgumentError(f"`times` must have shape (steps,) = ({steps},), got {times.shape}")
+    if not np.isfinite(times).all():
+        raise check.ArgumentError("`times` must be finite")
+    earlier = np.concatenate([[last], times])
+    if (np.diff(earlier) < 0).any():
+        step = int(np.flatnonzero(np.diff(earlier) < 0)[0])
+        raise check.ArgumentError(
+            f"`times` must not decrease, got {times[step]} after {earlier[step]} at index {step}"
+        )
+    return times
 
 
 def _both(

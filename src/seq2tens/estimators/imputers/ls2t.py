@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -34,17 +34,19 @@ from seq2tens.estimators.imputers.splitting import Split, split
 from seq2tens.estimators.interruption import train
 from seq2tens.estimators.saving import plain, restored
 from seq2tens.estimators.seeds import RandomState, repeatable_seed
-from seq2tens.models.imputation import LEVELS, GapFiller, GapSource, Hide, PinballLoss
+from seq2tens.models.imputation import LEVELS, MEDIAN, GapFiller, GapSource, Hide, PinballLoss
 from seq2tens.models.imputation.hiding import check_hide
 from seq2tens.training import Checkpoints, OneCycle, Recipe
 from seq2tens.training.progress import Style
 from seq2tens.training.rng import initial
 
+if TYPE_CHECKING:
+    from seq2tens.estimators.imputers.live import ImputerStream
+
 # Numbers in the largest tensor of a block of sequences, and entries that are read out at once.
 BLOCK_NUMBERS, BLOCK_ENTRIES = 2**24, 2**16
 # Steps of training and epochs, where `epochs` is None.
 STEPS, FEWEST_EPOCHS, MOST_EPOCHS = 1200, 10, 300
-MEDIAN = LEVELS.index(0.5)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -88,9 +90,8 @@ class LS2TImputer(Imputer):
         >>> X = np.sin(np.arange(40.0) + np.arange(20)[:, None, None])  # (n, channels, time)
         >>> X[:, :, ::5] = np.nan
         >>> model = LS2TImputer(width=8, functionals=4, epochs=2, random_state=0).fit(X)
-        >>> low, high = model.predict_interval(X, coverage=0.8)
-        >>> model.transform(X).shape, bool((low <= high).all())
-        ((20, 1, 40), True)
+        >>> model.transform(X).shape, model.sample(X, 3).shape
+        ((20, 1, 40), (3, 20, 1, 40))
     """
 
     hide: Hide = "mixed"
@@ -116,6 +117,17 @@ class LS2TImputer(Imputer):
         "random_state": 0,
         "device": "cpu",
     }
+
+    def stream(self, *, static: Any = None) -> ImputerStream:
+        """Open a stream: fed step by step, it fills each step by those up to it, with the causal half.
+
+        Args:
+            static: the static features of the sequence, if the model was fitted with some; NaN where unknown.
+        """
+        from seq2tens.estimators.imputers.live import ImputerStream
+
+        self._check_is_fitted()
+        return ImputerStream(self, static)
 
     def _learn(self, X: Sequences) -> None:
         check_hide(self.hide, self.n_channels_)
@@ -172,7 +184,7 @@ class LS2TImputer(Imputer):
         )
 
     def _network_input(self, X: Sequences) -> Sequences:
-        """What the network sees: channels that it knows and static features, scaled; times in usual steps."""
+        """Channels that the network knows and static features, scaled; times in usual steps."""
         masked = Sequences(np.where(np.isnan(self.constants_), X.values, np.nan), X.offsets)
         times = None if X.times is None else X.times / self.step_
         return Sequences(self.scaler_.transform(masked).values, X.offsets, times, self._static_input(X))
@@ -262,11 +274,9 @@ class LS2TImputer(Imputer):
         return np.where(np.isnan(self.constants_), values, self.constants_)
 
     def _tensors(self) -> Tensors:
-        own = {"constants": self.constants_, "calibration": self.calibration_.table}
-        return {
-            **{name: torch.from_numpy(array) for name, array in own.items()},
-            **plain.join(network=self.network_.state_dict()),
-        }
+        arrays = {"constants": self.constants_, "calibration": self.calibration_.table}
+        own = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        return {**own, **plain.join(network=self.network_.state_dict())}
 
     def _facts(self) -> dict[str, Any]:
         return {

@@ -2,11 +2,12 @@
 
 from seq2tens.models.imputation.hiding import Hide, hidden_entries
 from seq2tens.models.imputation.loss import GapBatch, GapSource, PinballLoss
-from seq2tens.models.imputation.network import LEVELS, CausalFiller, GapFiller
+from seq2tens.models.imputation.network import LEVELS, MEDIAN, CausalFiller, GapFiller
 from seq2tens.models.imputation.past import Past, look_back
 
 __all__ = [
     "LEVELS",
+    "MEDIAN",
     "CausalFiller",
     "GapBatch",
     "GapFiller",
