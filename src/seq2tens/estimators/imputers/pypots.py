@@ -149,8 +149,11 @@ class PyPOTSImputer(PointImputer):
         check.require(
             self.learning_rate > 0, f"`learning_rate` must be greater than 0, got {self.learning_rate}"
         )
-        if self.time_limit is not None:
-            check.between("time_limit", self.time_limit, 0, float("inf"))
+        limit = self.time_limit
+        check.require(
+            limit is None or (isinstance(limit, int | float) and limit > 0),
+            f"`time_limit` must be None or seconds greater than 0, got {limit}",
+        )
 
     def _tensors(self) -> Tensors:
         constants = {"constants": torch.from_numpy(self.constants_)}
