@@ -73,7 +73,7 @@ class Plan:
 def run(plan: Plan, results: Path = RESULTS) -> None:
     """Every cell that is not in the results yet, or met a shorter time limit there."""
     finished = {
-        row.cell for row in read(results) if not row.stopped_after or row.stopped_after == plan.time_limit
+        row.cell for row in read(results) if not row.stopped_after or row.stopped_after >= plan.time_limit > 0
     }
     for dataset in plan.datasets:
         cells = [cell for cell in plan.cells(dataset) if cell not in finished]

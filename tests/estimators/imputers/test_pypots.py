@@ -70,6 +70,7 @@ def test_a_missing_package_is_named_with_its_extra(cls, monkeypatch):
         (SAITSImputer, "dropout", 1.0),
         (SAITSImputer, "learning_rate", 0.0),
         (BRITSImputer, "time_limit", 0),
+        (BRITSImputer, "time_limit", "abc"),
         (ImputeFormerImputer, "embedding", 8),
         (CSDIImputer, "width", 5),
         (CSDIImputer, "n_draws", 0),

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from jaxtyping import Float, Int
+from torch import nn
 
 from seq2tens import _checks as check
 from seq2tens._storage import Tensors
@@ -148,9 +149,10 @@ class PyPOTSImputer(PointImputer):
         check.require(
             self.learning_rate > 0, f"`learning_rate` must be greater than 0, got {self.learning_rate}"
         )
+        limit = self.time_limit
         check.require(
-            self.time_limit is None or self.time_limit > 0,
-            f"`time_limit` must be None or greater than 0, got {self.time_limit}",
+            limit is None or (isinstance(limit, int | float) and limit > 0),
+            f"`time_limit` must be None or seconds greater than 0, got {limit}",
         )
 
     def _tensors(self) -> Tensors:
@@ -178,6 +180,7 @@ class _Run:
     time_limit: float | None
     history: list[Row] = field(default_factory=list)
     timed_out: bool = False
+    network: nn.Module = field(init=False)
 
     def fit(self, model: Any, known: dict[str, Cube], compared: dict[str, Cube] | None) -> None:
         """Train until the end or the time limit."""
