@@ -19,7 +19,8 @@ for at in torch.randperm(STEPS - LAG)[:200].tolist():
     first, second = (0, 1) if at < CHANGE else (1, 0)
     x[0, at, first] += 1
     x[0, at + LAG, second] += 1
-print(f"mean before {x[0, :CHANGE].mean(0).tolist()}, after {x[0, CHANGE:].mean(0).tolist()}")
+for name, part in (("before", x[0, :CHANGE]), ("after", x[0, CHANGE:])):
+    print(f"{name}: means {part[:, 0].mean():.3f} and {part[:, 1].mean():.3f}")
 
 # %%
 # ## Two functionals in all windows

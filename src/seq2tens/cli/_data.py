@@ -47,10 +47,10 @@ DataArgument = Annotated[
     ),
 ]
 SplitOption = Annotated[
-    str | None, choice("train|test", "Which half, for data that has two.", show_default=False)
+    str | None, choice("train|test", "Which part, for data with two.", show_default=False)
 ]
 IdColumn = Annotated[
-    str | None, option("NAME", "Long tables: the column that tells sequences apart. [default: id]")
+    str | None, option("NAME", "Long tables: the column that identifies sequences. [default: id]")
 ]
 TimeColumn = Annotated[str | None, option("NAME", "Long tables: the time of a step. [default: time]")]
 LabelColumn = Annotated[str | None, option("NAME", "Long tables: the class or number. [default: label]")]
@@ -60,14 +60,10 @@ ChannelColumns = Annotated[
 StaticColumns = Annotated[
     str | None, option("A,B,…", "Long tables: features that do not change within a sequence. [default: none]")
 ]
-CategoryColumns = Annotated[str | None, option("A,B,…", "Long tables: columns of words. [default: none]")]
-TimeUnit = Annotated[
-    str | None, option("ns|us|ms|s|min|h|d", "Long tables: what dates are counted in. [default: s]")
-]
-Separator = Annotated[
-    str | None, option("C", "What stands between the cells of a .csv file. [default: guessed]")
-]
-Decimal = Annotated[str | None, option(".|,", "How a .csv file writes fractions. [default: guessed]")]
+CategoryColumns = Annotated[str | None, option("A,B,…", "Long tables: categorical columns. [default: none]")]
+TimeUnit = Annotated[str | None, option("ns|us|ms|s|min|h|d", "Long tables: unit of datetimes. [default: s]")]
+Separator = Annotated[str | None, option("C", "Separator of a .csv file. [default: guessed]")]
+Decimal = Annotated[str | None, option(".|,", "Decimal mark of a .csv file. [default: guessed]")]
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # importing it takes seconds
 
 STDOUT = Path("-")
 PICTURES = (".png", ".svg", ".pdf")
-Force = Annotated[bool, flag("--force", "Replace files that are there already.")]
+Force = Annotated[bool, flag("--force", "Overwrite existing files.")]
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ Length = Annotated[
     int | None,
     count("N", "Steps of a whole sequence, for networks that see time as a share of it. [default: no end]"),
 ]
-State = Annotated[Path | None, option("FILE", "Keep the state there; if it is there already, go on.")]
+State = Annotated[Path | None, option("FILE", "Keep the state there, and resume from it if it exists.")]
 SaveEvery = Annotated[int, count("N", "Save the state after so many rows, and at the end.")]
 OnError = Annotated[str, choice("stop|skip", "What to do about a row that cannot be read.")]
 Out = Annotated[Path, option("FILE", "Where to write the predictions (.csv, .jsonl; - is stdout).")]
