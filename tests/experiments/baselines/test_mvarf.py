@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from seq2tens.experiments.baselines import MVARFClassifier
-from seq2tens.experiments.baselines.mvarf import FLOOR, Forest, Past
+from seq2tens.experiments.baselines.mvarf import FLOOR, Forest, Past, pasts_of
 
 
 def test_the_past_by_hand():
@@ -68,21 +68,48 @@ def test_what_trees_have_seen_they_know_far_better():
     assert (forest.unseen_errors(past) > forest.errors(past) + 0.2).all()
 
 
-def test_a_series_is_what_all_forests_miss_of_it():
+def test_a_series_is_what_all_forests_of_all_views_miss_of_it():
     X = [values.T for values in (*turning(8, -1, seed=0), *turning(8, 1, seed=1))]
-    y = np.repeat([0, 1], 8)
-    fitted = MVARFClassifier(n_trees=3, orders=(2,), n_leaves=(9,), scaling=None, random_state=0).fit(X, y)
-    assert [(forest.n_lags, len(forest.trees)) for forest in fitted.forests_] == [(1, 3), (2, 3)] * 2
-    errors = np.hstack([forest.errors(Past.of([x.T for x in X], order=2)) for forest in fitted.forests_])
-    expected = fitted.machine_.predict(errors - errors.mean(axis=1, keepdims=True))
-    assert (fitted.predict(X) == expected).all()
+    fitted = MVARFClassifier(n_trees=3, orders=(2,), n_leaves=(9,), scaling=None, random_state=0)
+    fitted.fit(X, np.repeat([0, 1], 8))
+    pasts, features = pasts_of([x.T for x in X], 2, fitted.setting_.n_views), []
+    for past, of_view in zip(pasts, fitted.forests_, strict=True):
+        assert [(forest.n_lags, len(forest.trees)) for forest in of_view] == [(1, 3), (2, 3)] * 2
+        errors = np.hstack([forest.errors(past) for forest in of_view])
+        features.append(errors - errors.mean(axis=1, keepdims=True))
+    assert (fitted.predict(X) == fitted.machine_.predict(np.hstack(features))).all()
     assert set(fitted.predict_proba(X).flat) == {0.0, 1.0}
+
+
+def test_views_of_a_series():
+    series = [np.array([[0.0, 3.0], [2.0, 3.0], [4.0, 3.0]])]
+    (as_it_is,) = pasts_of(series, 1, 1)
+    _, by_itself = pasts_of(series, 1, 2)
+    np.testing.assert_array_equal(as_it_is.changes, [[0, 0], [2, 0], [2, 0]])
+    np.testing.assert_allclose(by_itself.changes, as_it_is.changes / np.std([0, 2, 4]))
+    np.testing.assert_allclose(by_itself.values[:, 0].mean(axis=0), [-np.sqrt(3 / 2) * 2 / 3, 0], atol=1e-6)
+
+
+def test_a_view_is_taken_where_it_tells_classes_apart():
+    """The same shapes, of one class with any mean and deviation: only the second view shows the shape."""
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    steps = np.linspace(0, 6, 40)
+    X = [
+        (rng.uniform(0.1, 5) * (np.sin(steps + i % 2 * 0.7) + 0.05 * rng.normal(size=40)) + 5 * rng.normal())[
+            None
+        ]
+        for i in range(60)
+    ]
+    fitted = MVARFClassifier(orders=(2,), n_leaves=(20,), random_state=0).fit(X[:40], y[:40])
+    assert fitted.setting_.n_views == 2
+    assert fitted.score(X[40:], y[40:]) > 0.9
 
 
 def test_classes_of_one_series_take_the_first_setting():
     X = [values.T for values in (*turning(1, -1, seed=0), *turning(1, 1, seed=1))]
     fitted = MVARFClassifier(n_trees=2, orders=(2, 1), n_leaves=(5,), random_state=0).fit(X, [0, 1])
-    assert fitted.setting_ == (2, 5, 10.0)
+    assert fitted.setting_ == (2, 5, 1, 10.0)
 
 
 def test_dynamics_with_the_same_values_are_told_apart():

@@ -33,6 +33,8 @@ PART = 0.5
 FLOOR = 1e-8
 # Numbers of lags that forests of a class look back, at most.
 LAGS = 5
+# A series as it is, and standardised by itself.
+VIEWS = 2
 # Of cross-validation, fewer where a class is smaller.
 FOLDS = 5
 
@@ -40,10 +42,12 @@ Errors = Float[np.ndarray, "series channels"]
 
 
 class Setting(NamedTuple):
-    """What cross-validation chooses: the longest lag, leaves of each tree, and the penalty of errors."""
+    """What cross-validation chooses: the longest lag, leaves of each tree, views of a series, and the penalty
+    of errors."""
 
     order: int
     n_leaves: int
+    n_views: int
     penalty: float
 
 
@@ -54,7 +58,8 @@ class MVARFClassifier(BaselineClassifier):
     There is a forest for each class and each of some numbers of lags. Its trees are grown on some series of
     the class, drawn at random, and predict the change of all channels from so many steps before. A series is
     represented by the logarithms of the errors of all forests on each of its channels, less the series' mean
-    of them, for series that are hard to predict for all. A support vector machine classifies.
+    of them, for series that are hard to predict for all. A support vector machine classifies. There are one
+    or two views of a series, each with its forests and errors: as it is, and standardised by itself.
 
     Errors on a series of the training data are those of trees that were not grown on it. A tree knows its
     own series far better than any other of the class, and nothing of that would hold for new series.
@@ -80,14 +85,18 @@ class MVARFClassifier(BaselineClassifier):
         self._check()
         best = -1.0
         for order, n_leaves in itertools.product(self.orders, self.n_leaves):
-            past = Past.of(series, order)
-            forests = self._grow(past, labels, n_leaves, seed)
-            features = centred(self._parallel(delayed(forest.unseen_errors)(past) for forest in forests))
-            for penalty in self.penalties:
+            pasts = pasts_of(series, order, VIEWS)
+            forests = [self._grow(past, labels, n_leaves, seed) for past in pasts]
+            errors = [
+                centred(self._parallel(delayed(forest.unseen_errors)(past) for forest in of_view))
+                for past, of_view in zip(pasts, forests, strict=True)
+            ]
+            for n_views, penalty in itertools.product(range(1, VIEWS + 1), self.penalties):
+                features = np.hstack(errors[:n_views])
                 score = accuracy_in_folds(features, labels, penalty, seed)
                 if score > best:
-                    best, self.setting_ = score, Setting(order, n_leaves, penalty)
-                    self.forests_, chosen = forests, features
+                    best, self.setting_ = score, Setting(order, n_leaves, n_views, penalty)
+                    self.forests_, chosen = forests[:n_views], features
         self.machine_ = machine(self.setting_.penalty).fit(chosen, labels)
 
     def _grow(self, past: Past, labels: Labels, n_leaves: int, seed: int) -> list[Forest]:
@@ -100,9 +109,12 @@ class MVARFClassifier(BaselineClassifier):
         )
 
     def _chances(self, series: Series) -> Chances:
-        past = Past.of(series, self.setting_.order)
-        errors = self._parallel(delayed(forest.errors)(past) for forest in self.forests_)
-        return self._one_hot(self.machine_.predict(centred(errors)))
+        pasts = pasts_of(series, self.setting_.order, self.setting_.n_views)
+        features = [
+            centred(self._parallel(delayed(forest.errors)(past) for forest in of_view))
+            for past, of_view in zip(pasts, self.forests_, strict=True)
+        ]
+        return self._one_hot(self.machine_.predict(np.hstack(features)))
 
     def _check(self) -> None:
         check.positive_int("n_trees", self.n_trees)
@@ -113,6 +125,18 @@ class MVARFClassifier(BaselineClassifier):
     @classmethod
     def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
         return {"n_trees": 4, "orders": (2,), "n_leaves": (5,), "penalties": (10.0,), "random_state": 0}
+
+
+def pasts_of(series: Series, order: int, n_views: int) -> list[Past]:
+    """Of the first so many views of all series."""
+    views = [series, [standardised(values) for values in series]]
+    return [Past.of(view, order) for view in views[:n_views]]
+
+
+def standardised(values: Float[np.ndarray, "time channels"]) -> Float[np.ndarray, "time channels"]:
+    """Each channel with mean 0 and variance 1; a constant one is only shifted."""
+    deviation = values.std(axis=0)
+    return (values - values.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
 
 
 def centred(errors: list[Errors]) -> Float[np.ndarray, "series errors"]:
