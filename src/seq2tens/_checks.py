@@ -56,6 +56,8 @@ def not_empty(name: str, x: Tensor) -> None:
 
 def same_device(**tensors: Tensor | None) -> None:
     """Require all tensors on the device of the first one; None stands for no tensor."""
+    if len({tensor.device for tensor in tensors.values() if tensor is not None}) <= 1:
+        return
     (first, like), *others = tensors.items()
     for name, tensor in others:
         if tensor is not None and like is not None and tensor.device != like.device:

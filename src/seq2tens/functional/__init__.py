@@ -20,7 +20,7 @@ from seq2tens.functional.paths import (
     lead_lag,
     time_embedding,
 )
-from seq2tens.functional.states import ls2t_states
+from seq2tens.functional.states import ls2t_states, state_functionals
 from seq2tens.functional.windows import sliding_ls2t
 from seq2tens.ops import Backend, Chains, make_chains
 from seq2tens.ops.heap import trim_heap
@@ -53,6 +53,7 @@ __all__ = [
     "normalize_levels",
     "reach",
     "sliding_ls2t",
+    "state_functionals",
     "sum_runs",
     "time_embedding",
     "transfer",

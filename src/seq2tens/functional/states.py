@@ -9,6 +9,7 @@ from torch import Tensor
 
 from seq2tens import _checks as check
 from seq2tens.functional.layer import check_functionals
+from seq2tens.ops.ls2t import Functionals
 
 
 def ls2t_states(
@@ -24,12 +25,18 @@ def ls2t_states(
 
     State `make_chains(…).output[m - 1]` holds level m.
     """
+    check.not_empty("x", x)
+    states, _ = state_functionals(x, weight, bias, **functionals).run(x, mask, state)
+    return states
+
+
+def state_functionals(
+    x: Tensor, weight: Tensor, bias: Tensor | None = None, **functionals: Any
+) -> Functionals:
+    """What `ls2t_states` runs, checked: the functionals of `ls2t` with every state for a level."""
     defaults = {"weights": "recursive", "lift_order": 1, "lift_coefficients": None, "decay": None}
     recursion = check_functionals(
         x, weight, bias, **{**defaults, "reverse": False, "backend": None, **functionals}
     )
-    check.not_empty("x", x)
     chains = recursion.chains
-    every = recursion._replace(chains=chains._replace(output=tuple(range(len(chains.component)))))
-    states, _ = every.run(x, mask, state)
-    return states
+    return recursion._replace(chains=chains._replace(output=tuple(range(len(chains.component)))))

@@ -33,7 +33,7 @@ class ConvBlock(nn.Module):
         super().__init__()
         check_rate("spatial_dropout", spatial_dropout)
         self.conv = MaskedConv(in_features, out_features, kernel)
-        self.norm = MaskedBatchNorm(out_features)
+        self.norm: MaskedBatchNorm | None = MaskedBatchNorm(out_features)
         self.activation, self.spatial_dropout = activation, spatial_dropout
 
     def forward(
@@ -41,9 +41,26 @@ class ConvBlock(nn.Module):
     ) -> Float[Tensor, "batch time out_features"]:
         """Apply the block to aligned sequences."""
         context = Whole(mask) if context is None else context
-        y = self.conv(x, train_bias=not self.norm.training, context=context)
-        y = self.norm(y, context=context)
+        y = self.conv(x, train_bias=self.norm is None or not self.norm.training, context=context)
+        if self.norm is not None:
+            y = self.norm(y, context=context)
         return context.dropout(y.relu() if self.activation else y, self.spatial_dropout, self.training)
+
+    @torch.no_grad()
+    def fold_norm(self) -> None:
+        """Let the convolution do what the normalisation does in evaluation, for good.
+
+        Nothing happens where somebody else's module, or a hook, stands in between.
+        """
+        conv, norm = self.conv, self.norm
+        if type(conv) is not MaskedConv or type(norm) is not MaskedBatchNorm:
+            return
+        if any(part._forward_hooks or part._forward_pre_hooks for part in (conv, norm)):
+            return
+        scale, shift = norm.scale_and_shift()
+        conv.weight.mul_(scale[:, None, None])
+        conv.bias.mul_(scale).add_(shift)
+        self.norm = None
 
 
 class ConvStack(nn.Module):

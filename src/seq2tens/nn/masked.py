@@ -114,13 +114,15 @@ class MaskedBatchNorm(nn.Module):
         if self.training:
             _check_momentum(self.momentum)
         dtype = torch.promote_types(x.dtype, torch.float32)  # LS2T widens what a half-precision model holds
-        weight, bias = (None if t is None else t.to(dtype) for t in (self.weight, self.bias))
+        affine = (self.weight, self.bias)
+        weight, bias = (t if t is None or t.dtype == dtype else t.to(dtype) for t in affine)
         running = F.Running(self.running_mean, self.running_var, self.momentum)
         normalize = F.batch_norm if self.peers is None or not self.training else self.peers.batch_norm
+        wide = x if x.dtype == dtype else x.to(dtype)
         y = normalize(
-            x.to(dtype), running, weight, bias, mask, training=self.training, eps=self.eps, levels=self.levels
+            wide, running, weight, bias, mask, training=self.training, eps=self.eps, levels=self.levels
         )
-        return y.to(x.dtype)
+        return y if wide is x else y.to(x.dtype)
 
     def scale_and_shift(self) -> tuple[Tensor, Tensor]:
         """What the layer is in evaluation mode, ready to be broadcast."""

@@ -131,6 +131,16 @@ def may_be_differentiated(*tensors: Tensor | None) -> bool:
     return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
 
 
+def reference_gradients(
+    reference: Callable[..., Tensor], inputs: tuple[Any, ...], dy: Tensor
+) -> tuple[Tensor | None, ...]:
+    """Derivatives by inputs that can be differentiated again, for which there are no kernels."""
+    wanted = [isinstance(t, Tensor) and t.requires_grad for t in inputs]
+    leaves = [t for t, is_wanted in zip(inputs, wanted, strict=True) if is_wanted]
+    gradients = iter(torch.autograd.grad(reference(*inputs), leaves, dy, create_graph=True))
+    return tuple(next(gradients) if is_wanted else None for is_wanted in wanted)
+
+
 _told = False
 
 

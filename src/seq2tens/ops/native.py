@@ -56,9 +56,9 @@ def arrays(names: str) -> list[tuple[str, Any]]:
     return fields(names, ctypes.c_void_p)
 
 
-def address(tensor: Tensor | None) -> int | None:
-    """Where a contiguous tensor begins."""
-    return None if tensor is None else tensor.data_ptr()
+def addresses(*tensors: Tensor | None) -> list[int | None]:
+    """Where contiguous tensors begin."""
+    return [None if tensor is None else tensor.data_ptr() for tensor in tensors]
 
 
 def threads() -> int:

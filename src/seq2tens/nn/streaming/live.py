@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from seq2tens.nn.layers import LS2T
 
 Windows = Float[Tensor, "rows positions channels"]  # a row for each end of each sequence
-# Up to so many steps a handful of operations is quicker than the kernel of many.
-FEW = 32
 
 
 class Push(NamedTuple):
@@ -162,16 +160,12 @@ class Live(Whole):
         return torch.cat([final, self._run(layer, x[:, push.stride :], rest, final[:, -1])], dim=1)
 
     def _run(self, layer: LS2T, x: Tensor, mask: Tensor | None, state: Tensor | None) -> Tensor:
-        few = self.constants is not None and x.shape[0] * x.shape[1] <= FEW
-        if not few or mask is not None or state is None:
+        if self.constants is None:
             return F.ls2t_states(x, **layer.functionals(), mask=mask, state=state)
-        assert self.constants is not None
         if layer not in self.constants:
-            self.constants[layer] = FewSteps(layer)
-        few_steps: FewSteps = self.constants[layer]
-        if not few_steps.plain:
-            return F.ls2t_states(x, **layer.functionals(), state=state)
-        return few_steps(x, state)
+            self.constants[layer] = F.state_functionals(x, **layer.functionals())
+        states, _ = self.constants[layer].run(x, mask, state)
+        return states
 
     def _final(self, x: Tensor) -> Float[Tensor, "batch steps ..."]:
         """The positions that have become final, end after end."""
@@ -196,32 +190,6 @@ class Live(Whole):
 
     def _keep(self, part: Tensor, whole: Tensor) -> None:
         self.after.append(owned(part, whole))
-
-
-class FewSteps:
-    """The recursion of a layer in as few operations as there can be: they take the time, not the numbers."""
-
-    def __init__(self, layer: LS2T) -> None:
-        self.plain = layer.lift_order == 1 and layer.decay is None and layer.decay_logit is None
-        self.width, self.chains = layer.width, F.make_chains(layer.order, layer.weights, False)
-        self.weight = layer.weight.transpose(0, 1).flatten(1).contiguous()  # all components side by side
-        self.bias = (
-            self.weight.new_zeros(self.weight.shape[1]) if layer.bias is None else layer.bias.flatten()
-        )
-
-    def __call__(
-        self, x: Windows, state: Float[Tensor, "rows states width"]
-    ) -> Float[Tensor, "rows positions states width"]:
-        rows, positions, features = x.shape
-        factors = torch.addmm(self.bias, x.reshape(-1, features), self.weight)
-        factors = factors.view(rows, positions, -1, self.width)
-        values: list[Tensor] = []  # one more than there are positions: that before the first
-        for s, (component, parent) in enumerate(zip(self.chains.component, self.chains.parent, strict=True)):
-            inflow = factors[:, :, component]
-            if parent >= 0:
-                inflow = values[parent][:, :-1] * inflow
-            values.append(torch.cat([state[:, s : s + 1], inflow], dim=1).cumsum(1))
-        return torch.stack(values, dim=2)[:, 1:]
 
 
 def owned(part: Tensor, whole: Tensor) -> Tensor:

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from seq2tens import _checks as check
 from seq2tens.nn.context import NotInContext, call
+from seq2tens.nn.convolutional import ConvBlock
 from seq2tens.nn.layers import BiLS2T
-from seq2tens.nn.masked import MaskedConv
 from seq2tens.nn.streaming import storage
 from seq2tens.nn.streaming.live import Live, Push
 from seq2tens.nn.streaming.probe import Refusals, find_reach
@@ -262,6 +262,6 @@ def _frozen(module: nn.Module) -> nn.Module:
             raise NotInContext(REFUSALS.future.format(name="BiLS2T"))
     frozen = copy.deepcopy(module).double().eval().requires_grad_(False)
     for part in frozen.modules():
-        if isinstance(part, MaskedConv):  # lies in memory as `functional.convolve` reads it
-            part.weight.data = part.weight.data.mT.contiguous().mT
+        if isinstance(part, ConvBlock):
+            part.fold_norm()
     return frozen

@@ -11,7 +11,7 @@ from torch import Tensor
 from seq2tens.ops import native
 from seq2tens.ops.batch_norm import reference
 from seq2tens.ops.batch_norm.reference import Running, Settings
-from seq2tens.ops.dispatch import cpu_unsupported, is_observed
+from seq2tens.ops.dispatch import cpu_unsupported, is_observed, reference_gradients
 
 
 class Forward(native.Struct):
@@ -43,11 +43,12 @@ def unsupported(
     """Why the kernels cannot take these arguments; None if they can."""
     if is_observed(x):
         return "there is no operation that torch could trace; the reference consists of them"
-    statistics = [] if running is None else [running.mean, running.variance]
+    statistics = () if running is None else (running.mean, running.variance)
     tensors = [t for t in (x, mask, weight, bias, *statistics) if t is not None]
-    if any(t.dtype not in (x.dtype, torch.bool) for t in tensors) or x.dtype.itemsize < 4:
+    dtypes = {t.dtype for t in tensors} - {torch.bool}
+    if len(dtypes) > 1 or x.dtype.itemsize < 4:
         return "tensors are of half precision or several dtypes"
-    if not all(t.is_contiguous() for t in statistics):
+    if statistics and not (statistics[0].is_contiguous() and statistics[1].is_contiguous()):
         return "running statistics are parts of other tensors, and are written in place"
     return "`x` is empty" if x.numel() == 0 else cpu_unsupported(*tensors)
 
@@ -77,11 +78,12 @@ class _BatchNorm(torch.autograd.Function):
         settings: Settings,
     ) -> Tensor:
         call = _describe(x, mask, weight, bias, settings)
-        y, mean, variance = x.new_empty(x.shape), x.new_empty(call.channels), x.new_empty(call.channels)
-        call.y, call.mean, call.variance = map(native.address, (y, mean, variance))
+        y = torch.empty_like(x, memory_format=torch.contiguous_format)
+        mean, variance = x.new_empty(call.channels), x.new_empty(call.channels)
+        call.y, call.mean, call.variance = native.addresses(y, mean, variance)
         if running is not None:
             call.momentum = running.momentum
-            call.running_mean, call.running_variance = map(native.address, running[:2])
+            call.running_mean, call.running_variance = native.addresses(*running[:2])
         native.run("batch_norm_forward", call)
         ctx.save_for_backward(x, mask, weight, bias, mean, variance)
         ctx.settings = settings
@@ -91,12 +93,13 @@ class _BatchNorm(torch.autograd.Function):
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
         x, mask, weight, bias, mean, variance = ctx.saved_tensors
         if torch.is_grad_enabled():  # to be differentiated again, for which there is no kernel
-            return _differentiable(dy, x, mask, weight, bias, ctx.settings)
+            inputs = (x, mask, weight, bias, None, ctx.settings)
+            return reference_gradients(reference.batch_norm, inputs, dy)
         call = _describe(x, mask, weight, bias, ctx.settings)
         call.mean, call.variance = mean.data_ptr(), variance.data_ptr()
-        dy, dx = dy.contiguous(), x.new_empty(x.shape)
+        dy, dx = dy.contiguous(), torch.empty_like(x, memory_format=torch.contiguous_format)
         dweight, dbias = (None if t is None else torch.empty_like(mean) for t in (weight, bias))
-        addresses = map(native.address, (dy, dx, dweight, dbias))
+        addresses = native.addresses(dy, dx, dweight, dbias)
         native.run("batch_norm_backward", Backward(ctypes.pointer(call), *addresses))
         return dx, None, dweight, dbias, None, None
 
@@ -109,22 +112,7 @@ def _describe(
     channels, inner = settings.channels(x.shape), settings.inner or 1
     call = Forward(
         x.dtype == torch.float64, native.threads(), x.numel() // (channels * inner), channels, inner,
-        settings.eps, 0.0, *map(native.address, tensors),
+        settings.eps, 0.0, *native.addresses(*tensors),
     )  # fmt: skip
     call.tensors = tensors
     return call
-
-
-def _differentiable(
-    dy: Tensor,
-    x: Tensor,
-    mask: Tensor | None,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    settings: Settings,
-) -> tuple[Tensor | None, ...]:
-    inputs = (x, mask, weight, bias)
-    wanted = [t for t in inputs if t is not None and t.requires_grad]
-    y = reference.batch_norm(x, mask, weight, bias, None, settings)
-    gradients = iter(torch.autograd.grad(y, wanted, dy, create_graph=True))
-    return *(next(gradients) if t is not None and t.requires_grad else None for t in inputs), None, None

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from seq2tens.ops import native
 from seq2tens.ops.convolution import reference
-from seq2tens.ops.dispatch import cpu_unsupported, is_observed
+from seq2tens.ops.dispatch import cpu_unsupported, is_observed, reference_gradients
 
 
 class Forward(native.Struct):
@@ -66,12 +66,12 @@ class _Convolve(torch.autograd.Function):
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, bias = inputs = ctx.saved_tensors
         if torch.is_grad_enabled():  # to be differentiated again, for which there is no kernel
-            return _differentiable(dy, inputs, ctx.train_bias)
+            return reference_gradients(reference.convolve, (*inputs, ctx.train_bias), dy)
         call = _describe(x, weight, bias)
         dy, dweight = dy.contiguous(), torch.empty(weight.shape, dtype=x.dtype)
         dx = torch.empty(x.shape, dtype=x.dtype) if ctx.needs_input_grad[0] else None
         dbias = None if bias is None else torch.zeros(bias.shape, dtype=x.dtype)
-        addresses = map(native.address, (dy, dx, dweight, dbias if ctx.train_bias else None))
+        addresses = native.addresses(dy, dx, dweight, dbias if ctx.train_bias else None)
         native.run("convolution_backward", Backward(ctypes.pointer(call), *addresses))
         return dx, dweight, dbias, None
 
@@ -81,18 +81,6 @@ def _describe(x: Tensor, weight: Tensor, bias: Tensor | None) -> Forward:
     tensors = [None if t is None else t.contiguous() for t in (x, weight, bias)]
     (batch, length, in_features), (out_features, _, kernel) = x.shape, weight.shape
     sizes = (batch, length, in_features, out_features, kernel)
-    call = Forward(x.dtype == torch.float64, native.threads(), *sizes, *map(native.address, tensors))
+    call = Forward(x.dtype == torch.float64, native.threads(), *sizes, *native.addresses(*tensors))
     call.tensors = tensors
     return call
-
-
-def _differentiable(
-    dy: Tensor, inputs: tuple[Tensor | None, ...], train_bias: bool
-) -> tuple[Tensor | None, ...]:
-    wanted = [t for t in inputs if t is not None and t.requires_grad]
-    x, weight, bias = inputs
-    assert x is not None
-    assert weight is not None
-    y = reference.convolve(x, weight, bias, train_bias)
-    gradients = iter(torch.autograd.grad(y, wanted, dy, create_graph=True))
-    return *(next(gradients) if t is not None and t.requires_grad else None for t in inputs), None

@@ -112,7 +112,7 @@ class _Call:
         self.tensors = x.contiguous(), coefficients.double().contiguous()
         self.struct = Forward(
             x.dtype == torch.float64, native.threads(), *x.shape, options.order, len(coefficients),
-            options.increments, options.sequences, plan.lanes, _BLOCK, *map(native.address, self.tensors),
+            options.increments, options.sequences, plan.lanes, _BLOCK, *native.addresses(*self.tensors),
         )  # fmt: skip
 
 

@@ -31,7 +31,7 @@ def look_up(parts: Parts, rows: Rows, chains: Chains) -> Tensor:
     out = torch.empty(count, len(chains.output), width, dtype=dtype)
     call = Intervals(
         dtype == torch.float64, native.threads(), count, width, len(parts.stretches) - 1,
-        ctypes.pointer(subword_arrays(chains)), *map(native.address, (*tables, *chosen, out)),
+        ctypes.pointer(subword_arrays(chains)), *native.addresses(*tables, *chosen, out),
     )  # fmt: skip
     native.run("join_intervals", call)
     return out

@@ -41,8 +41,9 @@ class Functionals(NamedTuple):
         )
         dtype = accumulation_dtype(x, weight)
         powers = None if decay is None else _powers(decay, max(chains.depth))
-        bias, state = (None if tensor is None else tensor.to(dtype) for tensor in (bias, state))
-        tensors = (x.to(dtype), weight.to(dtype), bias, coefficients, powers, mask, state)
+        x, weight = _of_dtype(x, dtype), _of_dtype(weight, dtype)
+        bias, state = (None if tensor is None else _of_dtype(tensor, dtype) for tensor in (bias, state))
+        tensors = (x, weight, bias, coefficients, powers, mask, state)
         recursion = Recursion(*tensors, chains, reverse, return_sequences)
         levels, final = dispatch.run("ls2t", backend, recursion)
         return levels, final
@@ -66,6 +67,10 @@ def accumulation_dtype(*tensors: Tensor) -> torch.dtype:
     for tensor in tensors:
         dtype = torch.promote_types(dtype, tensor.dtype)
     return dtype
+
+
+def _of_dtype(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    return tensor if tensor.dtype == dtype else tensor.to(dtype)
 
 
 def _powers(decay: Tensor, order: int) -> Tensor:

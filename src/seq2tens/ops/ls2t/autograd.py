@@ -85,7 +85,8 @@ def register(name: str, backend: Backend, device_types: str | None = None) -> Pa
 
 def call(pair: Pair, recursion: Recursion) -> tuple[Tensor, Tensor]:
     """Levels, along time or at the end, and final state."""
-    recursion = recursion._replace(keep=may_be_differentiated(*recursion.tensors))
+    if may_be_differentiated(*recursion.tensors):
+        recursion = recursion._replace(keep=True)
     if is_observed(recursion.x):
         output, final, *_ = pair.forward(*recursion.arguments)
     elif recursion.keep:

@@ -99,18 +99,18 @@ def ls2t(recursion: Recursion) -> tuple[Tensor, Tensor]:
 def _describe(recursion: Recursion) -> Forward:
     """The struct of a call, without its results."""
     (batch, length, features), (components, _, width) = recursion.x.shape, recursion.weight.shape
-    coefficients = recursion.coefficients
-    if coefficients is None and recursion.powers is not None:
+    x, weight, bias, coefficients, powers, mask, state = recursion.tensors
+    if coefficients is None and powers is not None:
         coefficients = torch.ones(1)
-    wide = (None if t is None else t.double() for t in (coefficients, recursion.powers))
-    tensors = (recursion.x, recursion.weight, recursion.bias, *wide, recursion.mask, recursion.state)
+    wide = [None if t is None else t.double() for t in (coefficients, powers)]
+    tensors = (x, weight, bias, *wide, mask, state)
     contiguous = [None if t is None else t.contiguous() for t in tensors]
     words = words_of(recursion.chains, components)
     struct = Forward(
         recursion.x.dtype == torch.float64, native.threads(), batch, length, features, width,
         recursion.reverse, 0 if coefficients is None else len(coefficients),
         steps_per_block(recursion.weight.shape), ctypes.pointer(words.struct),
-        *map(native.address, contiguous),
+        *native.addresses(*contiguous),
     )  # fmt: skip
     struct.tensors = contiguous
     return struct
@@ -155,8 +155,7 @@ def _backward(
         incoming[0] = None
     gradients = recursion.empty_gradients()
     sums = [None if t is None else g for t, g in zip(recursion.differentiable, gradients, strict=True)]
-    addresses = map(native.address, (*incoming, *sums))
-    native.run("ls2t_backward", Backward(ctypes.pointer(struct), *addresses))
+    native.run("ls2t_backward", Backward(ctypes.pointer(struct), *native.addresses(*incoming, *sums)))
     return gradients
 
 

@@ -36,7 +36,7 @@ def pool_path(path: Tensor, lengths: Tensor, threshold: Tensor, steepness: float
     """Same signature and meaning as `reference.pool_path`."""
     path, lengths, threshold = path.contiguous(), lengths.long().contiguous(), threshold.contiguous()
     results = _rows_each(path, 3)
-    addresses = map(native.address, (path, lengths, threshold, *results))
+    addresses = native.addresses(path, lengths, threshold, *results)
     native.run("pool_path", PathPool(*_sizes(path), steepness, *addresses))
     return results
 
@@ -45,7 +45,7 @@ def pool_contest(path: Tensor, lengths: Tensor, groups: int, steepness: float) -
     """Same signature and meaning as `reference.pool_contest`."""
     path, lengths = path.contiguous(), lengths.long().contiguous()
     results = _rows_each(path, 2)
-    addresses = map(native.address, (path, lengths, *results))
+    addresses = native.addresses(path, lengths, *results)
     native.run("pool_contest", ContestPool(*_sizes(path), groups, steepness, *addresses))
     return results
 

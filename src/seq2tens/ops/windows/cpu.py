@@ -36,7 +36,7 @@ def slide(functionals: Functionals, x: Tensor, mask: Tensor | None, window: int,
     call = Windows(
         dtype == torch.float64, native.threads(), batch, length, features, components, width,
         window, stride, 1 if lift is None else len(lift), ctypes.pointer(subword_arrays(functionals.chains)),
-        *map(native.address, (x, weight, bias, lift, mask, out)),
+        *native.addresses(x, weight, bias, lift, mask, out),
     )  # fmt: skip
     native.run("slide_windows", call)
     return out
