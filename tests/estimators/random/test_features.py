@@ -4,9 +4,9 @@ import torch
 
 from estimator_contract import EstimatorContract, problem
 from seq2tens import functional as F
-from seq2tens.estimators import RandomLS2TFeatures
+from seq2tens.estimators import RandomLS2TClassifier, RandomLS2TFeatures, load
 from seq2tens.estimators.random import features
-from seq2tens.estimators.random.blocks import KERNELS, Block
+from seq2tens.estimators.random.blocks import DESIGNS, KERNELS, Block, pools
 
 
 class TestRandomLS2TFeatures(EstimatorContract):
@@ -46,6 +46,17 @@ class TestRandomLS2TFeatures(EstimatorContract):
         X, y = problem()
         more = self.make(n_blocks=6).fit(X, y).transform(X)
         np.testing.assert_array_equal(more[:, : fitted.n_features_], fitted.transform(X))
+
+    @pytest.mark.parametrize("number", sorted(DESIGNS.keys() - {1}))  # models of the first are on file
+    def test_a_saved_model_keeps_its_design(self, number, monkeypatch, tmp_path):
+        X, y = problem()
+        monkeypatch.setattr(features, "NEWEST", number)
+        classifier = RandomLS2TClassifier(n_blocks=2, random_state=0).fit(X, y)
+        classifier.save(tmp_path / "model")
+        monkeypatch.undo()
+        again = load(tmp_path / "model")
+        assert again.features_.n_features_ == 2 * DESIGNS[number].n_features(3)
+        np.testing.assert_array_equal(again.predict_proba(X), classifier.predict_proba(X))
 
     @pytest.mark.parametrize("name", ["n_blocks", "order"])
     def test_sizes(self, name):
@@ -89,6 +100,15 @@ class TestBlock:
         x = torch.ones(1, 200, 2)
         inside = block.convolve(x, torch.tensor([200]), torch.ones(KERNELS))[:, 60:140]
         torch.testing.assert_close(inside, torch.zeros_like(inside), atol=1e-4, rtol=0)
+
+    def test_energy_by_hand(self):
+        levels = torch.randn(2, 9, 2 * KERNELS, generator=torch.Generator().manual_seed(0))
+        responses, lengths = levels[..., :KERNELS].contiguous(), torch.tensor([9, 4])
+        design = DESIGNS[3]._replace(convolutions=(), levels=("energy",))
+        found = pools(responses, lengths, torch.zeros(KERNELS), levels, design)
+        for row, length in enumerate(lengths.tolist()):
+            path = levels[row, :length, KERNELS:]
+            torch.testing.assert_close(found[row], (path.square().mean(dim=0) + 1e-4).log())
 
     def test_calibrated_paths_have_size_one(self):
         block = Block.draw(0, 0, n_channels=2, length=50, order=3)
