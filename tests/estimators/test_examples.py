@@ -5,7 +5,7 @@ import pytest
 
 
 @pytest.mark.parametrize(
-    "module", ["classifiers", "features", "imputers.interpolation", "imputers.vae", "sktime"]
+    "module", ["classifiers", "features", "imputers.interpolation", "imputers.ls2t", "imputers.vae", "sktime"]
 )
 def test_examples_of_docstrings(module):
     if module == "sktime":

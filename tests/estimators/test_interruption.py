@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from estimator_contract import problem
-from seq2tens.estimators import DeepLS2TClassifier, GPVAEImputer, load
+from seq2tens.estimators import DeepLS2TClassifier, GPVAEImputer, LS2TImputer, load
 from seq2tens.estimators.interruption import InterruptedFitWarning
 from seq2tens.training import Checkpoints
 from seq2tens.training.state import State
@@ -87,3 +87,16 @@ def test_imputers_can_be_used_as_well(tmp_path):
     model.checkpoint = None
     model.save(tmp_path / "model")
     assert load(tmp_path / "model").interrupted_
+
+
+def test_an_imputer_that_was_interrupted_knows_its_intervals(tmp_path):
+    X, _ = problem()
+    for x in X:
+        x[0, 0] = np.nan
+    sizes = {"width": 4, "functionals": 2, "depth": 1, "device": "cpu", "random_state": 0}
+    model = LS2TImputer(epochs=7, checkpoint=Interrupting(tmp_path / "state", seconds=0), **sizes)
+    with pytest.warns(InterruptedFitWarning, match="after 3 epochs; its weights are the best so far"):
+        model.fit(X)
+    assert model.interrupted_
+    low, high = model.predict_interval(X)
+    assert all((a[0, 0] < b[0, 0]) for a, b in zip(low, high, strict=True))

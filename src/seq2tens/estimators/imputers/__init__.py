@@ -3,6 +3,7 @@
 from seq2tens.estimators.imputers.autoencoder import LatentImputer
 from seq2tens.estimators.imputers.base import Imputer
 from seq2tens.estimators.imputers.interpolation import ForwardImputer, LinearImputer, MeanImputer
+from seq2tens.estimators.imputers.live import ImputerStream
 from seq2tens.estimators.imputers.ls2t import LS2TImputer
 from seq2tens.estimators.imputers.point import PointImputer
 from seq2tens.estimators.imputers.pypots import PyPOTSImputer
@@ -45,6 +46,7 @@ __all__ = [
     "ImputationReport",
     "ImputeFormerImputer",
     "Imputer",
+    "ImputerStream",
     "LS2TImputer",
     "LatentImputer",
     "LinearImputer",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -30,6 +30,7 @@ from seq2tens.estimators.imputers.calibration import (
 )
 from seq2tens.estimators.imputers.formats import Values
 from seq2tens.estimators.imputers.interpolation import LinearImputer
+from seq2tens.estimators.imputers.live import ImputerStream
 from seq2tens.estimators.imputers.splitting import Split, split
 from seq2tens.estimators.interruption import train
 from seq2tens.estimators.saving import plain, restored
@@ -39,9 +40,6 @@ from seq2tens.models.imputation.hiding import check_hide
 from seq2tens.training import Checkpoints, OneCycle, Recipe
 from seq2tens.training.progress import Style
 from seq2tens.training.rng import initial
-
-if TYPE_CHECKING:
-    from seq2tens.estimators.imputers.live import ImputerStream
 
 # Numbers in the largest tensor of a block of sequences, and entries that are read out at once.
 BLOCK_NUMBERS, BLOCK_ENTRIES = 2**24, 2**16
@@ -124,8 +122,6 @@ class LS2TImputer(Imputer):
         Args:
             static: the static features of the sequence, if the model was fitted with some; NaN where unknown.
         """
-        from seq2tens.estimators.imputers.live import ImputerStream
-
         self._check_is_fitted()
         return ImputerStream(self, static)
 
