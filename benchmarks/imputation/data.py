@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from seq2tens.data import Labelled, Sequences, held_out, physionet2012
-from seq2tens.data.datasets._folders import dataset_folder
 
 Cube = np.ndarray  # (n, channels, time), NaN where nothing was observed
 Steps = np.ndarray  # (steps, channels), those of all sequences
@@ -91,13 +92,13 @@ def _without_static(X: Sequences) -> Sequences:
 
 def _ett_h1(steps: int) -> Halves:
     """The first 14 months to fit and the last 5 to fill, as in TSI-Bench."""
-    table = pd.read_csv(dataset_folder(None, "imputation") / "ETTh1.csv", index_col=0)
+    table = pd.read_csv(Path(os.environ["SEQ2TENS_DATA"], "imputation", "ETTh1.csv"), index_col=0)
     return Halves(windows(table[:"2017-09"].to_numpy(), steps), windows(table["2018-02":].to_numpy(), steps))
 
 
 def _weather(steps: int) -> Halves:
     """The first 60 % of the steps to fit and the last 20 % to fill; -9999 stands for what is missing."""
-    path = dataset_folder(None, "imputation") / "weather.csv.gz"
+    path = Path(os.environ["SEQ2TENS_DATA"], "imputation", "weather.csv.gz")
     values = pd.read_csv(path, index_col=0, na_values=[-9999], encoding="utf-8").to_numpy(np.float64)
     return Halves(
         windows(values[: round(0.6 * len(values))], steps), windows(values[round(0.8 * len(values)) :], steps)
