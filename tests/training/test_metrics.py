@@ -23,7 +23,7 @@ class Means(nn.Module):
         return values.sum(dim=1) / lengths[:, None]
 
 
-def unequal(n=3 * VALIDATION_ROWS + 5):
+def unequal(n=6 * VALIDATION_ROWS + 5):
     rng = np.random.default_rng(0)
     arrays = [rng.normal(size=(steps, 2)) for steps in rng.integers(1, 200, n)]
     labels = torch.from_numpy(rng.integers(0, 2, n))

@@ -16,8 +16,9 @@ if TYPE_CHECKING:  # importing it takes seconds
     from lightning_fabric import Fabric
 
 Metric = Callable[..., float]
-# Without gradients there is room for more rows than in training.
-VALIDATION_ROWS = 64
+# Without gradients there is room for more rows than in training; what wide networks make of many more leaves
+# the cache.
+VALIDATION_ROWS = 32
 
 
 class NonFiniteLoss(FloatingPointError):

@@ -18,7 +18,7 @@ SMALL = {
     ARKernelClassifier: {"orders": (2, 1), "evidences": (10.0,), "bandwidths": (1.0,), "n_folds": 2},
     GRSFClassifier: {"n_trees": 20, "n_shapelets": 5},
     LPSClassifier: {"n_trees": 10, "shares": (None, 0.5), "depths": (3,)},
-    MVARFClassifier: {"n_trees": 10, "orders": (2,), "n_leaves": (6, 4), "n_trees_series": 50},
+    MVARFClassifier: {"n_trees": 5, "orders": (2,), "n_leaves": (6, 4), "penalties": (10.0,)},
     SMTSClassifier: {"n_trees": (4, 2), "n_leaves": (6,), "n_trees_series": 50},
 }
 
@@ -119,6 +119,14 @@ class TestGRSF(BaselineContract):
 
 class TestMVARF(BaselineContract):
     kind = MVARFClassifier
+    # classes have no probabilities in which a small change would show
+    test_generator_as_random_state = None
+    test_gaps_that_were_seen_in_training_are_told_apart = None
+
+    def test_another_random_state_gives_something_else(self, fitted):
+        other = self.make(random_state=1).fit(*problem())
+        first, second = (model.forests_[0][0].members for model in (fitted, other))
+        assert not np.array_equal(first, second)
 
 
 class TestSMTS(BaselineContract):
@@ -139,6 +147,7 @@ class TestSMTS(BaselineContract):
         (LPSClassifier, {"depths": (0,)}, "`depths` must hold at least one value, all above 0"),
         (MVARFClassifier, {"n_leaves": (1,)}, "`n_leaves` must hold at least one value, all above 1"),
         (MVARFClassifier, {"orders": (0,)}, "`orders` must hold at least one value, all above 0"),
+        (MVARFClassifier, {"penalties": ()}, "`penalties` must hold at least one value, all above 0, got ()"),
         (SMTSClassifier, {"n_trees": ()}, "`n_trees` must hold at least one value, all above 0"),
         (SMTSClassifier, {"n_trees_series": 0}, "`n_trees_series` must be at least 1, got 0"),
         (SMTSClassifier, {"scaling": "both"}, "`scaling` must be one of"),
