@@ -223,3 +223,17 @@ def test_a_million_steps_in_single_precision_do_not_drift():
         expected = module.double().eval()(x.double())
     error = (y[:, 0] - expected).abs().max() / expected.abs().max()
     assert error < 1e-6
+
+
+def test_normalisation_is_folded_into_convolutions_where_nobody_looks():
+    module, x, seen = away_from_initial(FCN(3, 4)).eval(), draw(1, 9, 3), []
+    plain = Stream(module)
+    first, second, third = module.convolutions.blocks
+    second.norm.register_forward_hook(lambda norm, inputs, output: seen.append(type(norm).__name__))
+    watched = Stream(module)
+    seen.clear()  # of the search for the reach
+    assert_close(watched.push(x), plain.push(x))
+    assert seen == ["MaskedBatchNorm"]
+    assert [block.norm is None for block in watched._module.convolutions.blocks] == [True, False, True]
+    assert all(block.norm is None for block in plain._module.convolutions.blocks)
+    assert all(block.norm is not None for block in (first, second, third))

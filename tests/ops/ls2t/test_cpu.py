@@ -92,6 +92,22 @@ def test_any_set_of_chains(chains):
         assert_close(b, a, **EXACT)
 
 
+@pytest.mark.parametrize("result", [0, 1], ids=["levels", "state"])
+def test_derivatives_of_one_result_alone(result):
+    x, weight, bias, _ = tensors(3, batch=2, time=5, features=2, width=3)
+
+    def run(x, weight, bias, backend="cpu"):
+        return ls2t(x, weight, bias, order=3, return_state=True, backend=backend)[result]
+
+    leaves = (x, weight, bias)
+    pairs = zip(
+        *(torch.autograd.grad(run(*leaves, b).sin().sum(), leaves) for b in ("reference", "cpu")), strict=True
+    )
+    for expected, found in pairs:
+        assert_close(found, expected, **EXACT)
+    assert torch.autograd.gradgradcheck(run, leaves)
+
+
 @pytest.mark.parametrize("order", [1, 2, 3, 5])
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize(
