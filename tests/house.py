@@ -15,7 +15,7 @@ ROOMS = {
     "estimators": "classifiers, regressors, feature maps and imputers",
     "exporting": "modules as programs for other runtimes: torch.export, ONNX",
     "training": "the one loop; knows no model",
-    "models": "networks of other papers: GP-VAE, irregular times",
+    "models": "networks for one task: GP-VAE, filling gaps, irregular times",
     "data": "ragged sequences, preparation, readers, datasets",
     "distributed": "several processes; a sequence split over them",
     "nn": "layers and networks: parameters and wiring, each written once",
