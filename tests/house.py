@@ -15,7 +15,7 @@ ROOMS = {
     "estimators": "classifiers, regressors, feature transformers and imputers",
     "exporting": "export to ONNX and torch.export",
     "training": "the training loop; knows no model",
-    "models": "networks of other papers: GP-VAE, irregular sampling",
+    "models": "networks for one task: GP-VAE, imputation, irregular sampling",
     "data": "ragged sequences, preparation, readers, datasets",
     "distributed": "data and sequence parallelism over several processes",
     "nn": "layers and networks: parameters and wiring, each written once",

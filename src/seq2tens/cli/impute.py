@@ -41,6 +41,8 @@ Report = Annotated[
 ]
 Epochs = Annotated[int | None, count("N", "At most so many epochs. [default: the model's]")]
 LearningRate = Annotated[float | None, option("X", "The highest rate. [default: the model's]")]
+# Table, picture and report.
+Places = tuple[_files.Output, _files.Output | None, _files.Output | None]
 # Options that are no arguments of a model.
 LEAVING = ("samples", "interval", "picture", "report", "settings", "force")
 
@@ -93,11 +95,7 @@ def impute(
       seq2tens impute recordings.csv --model linear --report errors.csv --out filled.csv
       seq2tens impute recordings.csv --model gp-vae --encoder bls2t --out filled.csv
     """
-    result = _files.output(out, "--out", (".csv", ".parquet"), force=options.force)
-    picture = _files.picture(options.picture, "--picture", force=options.force)
-    report = options.report and _files.output(
-        options.report, "--report", (".csv", ".parquet"), force=options.force
-    )
+    result, picture, report = _places(out, options)
     _check_results(options.samples, options.interval)
     arguments = _models.arguments(options, leaving=LEAVING)
     name = _models.check(model, "imputation", arguments, options.settings or ())
@@ -120,10 +118,20 @@ def impute(
     tables.write(table, result)
     if picture is not None:
         picture.draw(_drawn(imputer, chosen, options.interval or 0.9))
-    if report:
+    if report is not None:
         with training(imputer, lambda: "the table is written, the report is not", **names):
             errors = _errors(imputer, train)
         tables.write(errors, report)
+
+
+def _places(out: Path, options: ImputeOptions) -> Places:
+    """Where table, picture and report go."""
+    suffixes = (".csv", ".parquet")
+    result = _files.output(out, "--out", suffixes, force=options.force)
+    picture = _files.picture(options.picture, "--picture", force=options.force)
+    if options.report is None:
+        return result, picture, None
+    return result, picture, _files.output(options.report, "--report", suffixes, force=options.force)
 
 
 def _better(imputer: Any, train: Sequences) -> Any:
