@@ -41,9 +41,9 @@ ORDER = (
 )
 HEAD = """# Gallery
 
-Every example is a script that was executed when these pages were built; output and figures are its own. Download
-it at the end of its page. The data come with the dependencies, are generated, or are read from the folder
-`SEQ2TENS_DATA` if it is set.
+Every example is a script that was executed when these pages were built; output and figures are its own.
+Download it at the end of its page. The data come with the dependencies, are generated, or are read from the
+folder `SEQ2TENS_DATA` if it is set.
 
 """
 PICTURES = (".png", ".svg")
