@@ -252,8 +252,7 @@ class SequenceClassifier(PlainClassifier, Storable, Exportable):
         return self._fit_labelled(self._learn_collection(X), y, sample_weight)
 
     def stream(self, *, length: int | None = None, static: Any = None) -> ClassifierStream:
-        """Open a stream for online prediction: after each step it returns `predict_proba` of the steps so
-        far.
+        """Open a stream for online prediction: `predict_proba` of the steps so far, after each step.
 
         Args:
             length: steps of a whole sequence. A network with `time_embedding` must know it; others have no
