@@ -242,7 +242,7 @@ def test_print_shows_all_of_every_table(page):
     )
     assert cut == 0
     widths = page.run("Array.from(document.querySelectorAll('table'), t => t.getBoundingClientRect().right)")
-    assert len(widths) == 16
+    assert len(widths) == 17
     assert max(widths) <= landscape
     assert page.run("getComputedStyle(document.querySelector('nav')).display") == "none"
 
