@@ -25,8 +25,9 @@ def ls2t_states(
 
     State `make_chains(…).output[m - 1]` holds level m.
     """
+    recursion = state_functionals(x, weight, bias, **functionals)
     check.not_empty("x", x)
-    states, _ = state_functionals(x, weight, bias, **functionals).run(x, mask, state)
+    states, _ = recursion.run(x, mask, state)
     return states
 
 
