@@ -95,7 +95,8 @@ def report(results: Path = RESULTS, page: Path = PAGE) -> None:
 
 def tables(rows: list[Row]) -> str:
     """A section for each group of data sets that can be compared, then the models beside the paper's."""
-    return "\n".join([*(_section(group, rows) for group in groups(rows)), _paper_section(rows)])
+    sections = [_section(group, rows) for group in groups(rows)]
+    return "\n".join([*sections, *_archive_section(rows), _paper_section(rows)])
 
 
 def groups(rows: list[Row]) -> list[Group]:
@@ -243,6 +244,15 @@ def accuracy_against_seconds(group: Group) -> Figure:
     ax.set_ylabel("mean accuracy")
     ax.grid()
     return figure
+
+
+def _archive_section(rows: list[Row]) -> list[str]:
+    """Our model beside published ones on all univariate data sets it has finished, whatever others have."""
+    own = finished(rows, GROUPS["univariate"], [OURS])
+    if len(own) < 2:
+        return []
+    summary = _summary(_group("univariate", own, [OURS], rows))
+    return [f"### Beside the archive's figures\n\n{len(own)} univariate data sets.\n\n{summary}\n"]
 
 
 def _paper_section(rows: list[Row]) -> str:

@@ -14,6 +14,7 @@ import pytest
 from estimators.random.test_conformal import noisy_classes
 from estimators.random.test_learning import assert_same, classifier, regressor, three_classes
 from seq2tens.data import Sequences, from_aeon, read_parquet
+from seq2tens.estimators.random.ridge import FOLDS, neighbours
 
 
 def split(X, y, parts=4):
@@ -53,12 +54,17 @@ def test_parts_are_the_whole():
 
 
 def test_scores_are_of_the_model_of_all_parts():
-    """Sets that were as wide as one small part makes them would cover nearly everything."""
+    """Each fold of the first part is predicted by what all others have taught."""
     parts = [noisy_classes(60, seed) for seed in range(12)]
     model = classifier(n_blocks=2).fit_parts(parts)
-    begun = classifier(n_blocks=2).partial_fit(*parts[0])
-    assert model.scores_.shape == begun.scores_.shape == (60, 1)
-    assert model.scores_.mean() < begun.scores_.mean()
+    X, y = parts[0]
+    codes = np.searchsorted(model.classes_, y)
+    expected = np.empty(60)
+    for fold in range(FOLDS):
+        rows = np.flatnonzero(neighbours(codes) == fold)
+        without = copy.deepcopy(model).forget(X[rows], y[rows])
+        expected[rows] = 1 - without.predict_proba(X[rows])[np.arange(len(rows)), codes[rows]]
+    np.testing.assert_allclose(model.scores_[:, 0], np.sort(expected), atol=1e-6)
     new, labels = noisy_classes(1000, 99)
     covered = model.predict_set(new, 0.8)[np.arange(1000), np.searchsorted(model.classes_, labels)].mean()
     assert abs(covered - 0.8) < 0.1

@@ -91,7 +91,8 @@ def test_folds_are_stretches_of_each_class():
     folds = neighbours(classes)
     assert folds[classes == 0].tolist() == (np.arange(25) * 10 // 25).tolist()
     assert folds[classes == 2].tolist() == [0, 2, 4, 6, 8]
-    assert folds[classes == 3].tolist() == [0]
+    assert folds[classes == 3].tolist() == [3]
+    assert neighbours(np.arange(3)).tolist() == [0, 1, 2]  # one row each: something is left
 
 
 def test_the_penalty_follows_the_noise():

@@ -113,9 +113,10 @@ def standardise(table: Table, mean: Tensor, scale: Tensor) -> Table:
 def neighbours(strata: Strata) -> Strata:
     """The fold of each row: stretches of each of the strata, in the order of the rows."""
     folds = np.empty_like(strata)
-    for stratum in np.unique(strata):
+    for number, stratum in enumerate(np.unique(strata)):
         rows = np.flatnonzero(strata == stratum)
-        folds[rows] = np.arange(len(rows)) * FOLDS // len(rows)
+        # single rows not all in one fold, or nothing might be left
+        folds[rows] = np.arange(len(rows)) * FOLDS // len(rows) if len(rows) > 1 else number % FOLDS
     return folds
 
 
