@@ -285,7 +285,6 @@ def test_brits_is_an_estimator_among_the_models(data, monkeypatch):
     assert (row.epochs, row.parameters, row.nll) == (2, 6, None)
 
 
-@pytest.mark.skipif("ls2t" not in IMPUTERS, reason="there is no LS2TImputer")
 def test_our_imputer_is_among_the_models(data):
     row = imputation.measure(cell("physionet", "ls2t", epochs=1, limit=20), 1, data=str(data))
     assert (row.epochs, row.n_train) == (1, 20)
