@@ -14,7 +14,6 @@ from threadpoolctl import threadpool_limits
 
 from experiments.imputation.few_gaps import write_gaps
 from seq2tens.data import forward_imputation, healing_mnist, mean_imputation, physionet2012, sprites
-from seq2tens.estimators import IMPUTERS
 from seq2tens.experiments import run
 from seq2tens.experiments.core.registry import find
 from seq2tens.experiments.imputation import experiment as imputation
