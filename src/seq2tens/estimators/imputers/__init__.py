@@ -1,4 +1,4 @@
-"""Estimators that fill what is missing in sequences."""
+"""Estimators that impute missing values of sequences."""
 
 from seq2tens.estimators.imputers.autoencoder import LatentImputer
 from seq2tens.estimators.imputers.base import Imputer
@@ -18,7 +18,7 @@ from seq2tens.estimators.imputers.pypots_networks import (
 from seq2tens.estimators.imputers.report import ImputationReport, imputation_report
 from seq2tens.estimators.imputers.vae import GPVAEImputer, HIVAEImputer, VAEImputer
 
-# Names for the shell.
+# Names on the command line.
 IMPUTERS: dict[str, type[Imputer]] = {
     "ls2t": LS2TImputer,
     "gp-vae": GPVAEImputer,

@@ -1,4 +1,4 @@
-"""What imputers that are variational autoencoders have in common."""
+"""Base class of the imputers that are variational autoencoders."""
 
 from __future__ import annotations
 
@@ -36,36 +36,36 @@ STEPS, FEWEST_EPOCHS, MOST_EPOCHS = 600, 10, 200
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LatentImputer(Imputer):
-    """What imputers that are variational autoencoders have in common; see `models.gpvae.GPVAE`.
+    """Base class of the imputers that are variational autoencoders; see `models.gpvae.GPVAE`.
 
     Args:
-        latent: latent dimensions.
+        latent: number of latent dimensions.
         encoder_sizes: width of the convolution over time, then those of the dense layers.
         decoder_sizes: widths of the decoder's layers.
-        window: steps that the convolution sees.
+        window: kernel size of the convolution, in steps.
         beta: weight of the Kullback-Leibler divergence.
-        likelihood: `"gaussian"`, with a variance for each channel that is learned, or `"bernoulli"` for
-            values from 0 to 1.
-        image_shape: `(height, width, colours)` where the channels of a step are the pixels of an image, the
-            colours last.
-        scaling: standardise each channel by the statistics of training (`"channel"`) or not at all (None);
-            with the Bernoulli likelihood never.
-        hide: in training, up to this part of what was observed in a sequence is hidden from the encoder; the
-            decoder must guess it all the same.
-        epochs: by default so many that there are about 600 steps, in 10 to 200 epochs.
-        batch_size: sequences in a step of training.
-        learning_rate: the highest in a cycle.
-        n_draws: draws that an interval is made of; they are the same at every call.
-        checkpoint: a folder; a fit that was killed goes on when called again with the same arguments.
+        likelihood: `"gaussian"`, with a learned variance for each channel, or `"bernoulli"` for values from 0
+            to 1.
+        image_shape: `(height, width, colours)` if the channels of a step are the pixels of an image, colours
+            last.
+        scaling: standardise each channel by its training statistics (`"channel"`) or not at all (None); never
+            with the Bernoulli likelihood.
+        hide: in training, up to this fraction of the observed entries of a sequence is hidden from the
+            encoder; the decoder still has to predict them.
+        epochs: by default enough for about 600 steps, between 10 and 200.
+        batch_size: sequences per training step.
+        learning_rate: maximum of the one-cycle schedule.
+        n_draws: number of draws for an interval; they are the same at every call.
+        checkpoint: a folder; an interrupted fit resumes when called again with the same arguments.
         progress: `"silent"` or False, `"auto"` or True, `"bar"` or `"lines"`.
         random_state: an integer, a numpy `RandomState` or None.
-        device: name of a Fabric accelerator; `"auto"` takes the fastest there is.
+        device: name of a Fabric accelerator; `"auto"` takes the fastest available.
 
-    A missing entry is filled with what the decoder expects at the mean of the latent path; steps count as
+    A missing entry is filled with the decoder's mean at the mean of the latent path; steps are treated as
     evenly spaced, whatever their times. A channel that was constant in training is filled with that constant,
-    and one that was never observed with 0; the network sees neither. After `fit` there are `network_`,
-    `history_`, a row per epoch, and `interrupted_`: Ctrl-C after the first epoch ends a fit with a warning,
-    and the weights of the last epoch are kept.
+    and one that was never observed with 0; the network sees neither. Attributes after `fit`: `network_`,
+    `history_` with a row per epoch, and `interrupted_`: Ctrl-C after the first epoch ends a fit with a
+    warning and keeps the weights of the last epoch.
     """
 
     latent: int = 16

@@ -1,4 +1,4 @@
-"""What all imputers have in common."""
+"""Base class of the imputers."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ Draws = Float[np.ndarray, "draws steps channels"]
 
 
 class Imputer(SequenceTransformer):
-    """Values in place of those that were not observed: one, several at random, or an interval.
+    """Fills missing values with a single value, random draws, or an interval.
 
     Collections are arrays or tensors `(n, channels, time)`, lists of arrays `(channels, time)`, lists of
     frames of pandas or polars (rows are steps), frames indexed by (instance, time) or with a column `id`,
-    `data.Labelled`, `data.Sequences` and dictionaries of PyPOTS (`X` of shape `(n, time, channels)`); NaN is
-    what is missing. The result is of the kind that was given, frames keep their rows, index and columns, and
-    what was observed stays as it is, to the last bit. Missing words of a frame stay missing.
+    `data.Labelled`, `data.Sequences` and dictionaries of PyPOTS (`X` of shape `(n, time, channels)`); missing
+    values are NaN. The result has the type of the input, frames keep their rows, index and columns, and
+    observed values do not change, not even in the last bit. Missing strings in a frame stay missing.
 
-    A channel of which training has seen nothing is filled with 0, if nothing better is said. After `fit`
-    there are `scaler_`, with the mean and scale of each channel, and `n_channels_`.
+    A channel without any value in training is filled with 0 unless stated otherwise. Attributes after `fit`:
+    `scaler_`, with the mean and scale of each channel, and `n_channels_`.
 
-    A subclass has `_learn(X)` and `_fill(X)`, `_intervals(X, coverage)` and `_draws(X, n, seed)`, in which
-    `X` is a `Sequences`; what they give for observed entries is not looked at.
+    Subclasses implement `_learn(X)` and `_fill(X)`, `_intervals(X, coverage)` and `_draws(X, n, seed)`, where
+    `X` is a `Sequences`; their results at observed entries are ignored.
     """
 
     def transform(self, X: Any, y: Any = None) -> Any:
-        """The collection with every missing entry filled; `y` is not looked at."""
+        """The collection with every missing entry filled; `y` is ignored."""
         collection = self._fitted_to(X)
         return collection.with_values(self._completed(collection.sequences))
 
@@ -45,12 +45,12 @@ class Imputer(SequenceTransformer):
 
         Args:
             X: a collection.
-            n: how many copies.
+            n: number of copies.
             random_state: an integer, a numpy `RandomState` or None. The draws for a sequence depend on it and
-                on the sequence's place in the collection, not on the other sequences.
+                on the sequence's position in the collection, not on the other sequences.
 
         Returns:
-            A list of collections; for an array, one array with an axis more before the others.
+            A list of collections; for an array, one array with an additional first axis.
         """
         n = plain.python(n)
         positive_int("n", n)
@@ -60,9 +60,9 @@ class Imputer(SequenceTransformer):
         return collection.together(copies)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[Any, Any]:
-        """Lower and upper ends of intervals that hold a missing entry with this probability, each by itself.
+        """Lower and upper ends of intervals that each contain a missing entry with this probability.
 
-        Both are collections like `X`; at observed entries they are the value itself.
+        Both are collections like `X`; at observed entries they equal the value itself.
         """
         require(0 < coverage < 1, f"`coverage` must lie in (0, 1), got {coverage}")
         collection = self._fitted_to(X)
@@ -79,10 +79,10 @@ class Imputer(SequenceTransformer):
 
         Args:
             X: a collection.
-            truth: the same collection with more entries known; those that `X` lacks are compared. Without
-                it, some of the observed entries of `X` are hidden at random, filled and compared.
-            fraction: how much of the observed entries is hidden then.
-            random_state: which of them.
+            truth: the same collection with more values; the entries missing in `X` are compared. Without it,
+                some of the observed entries of `X` are hidden at random, filled and compared.
+            fraction: fraction of the observed entries to hide in that case.
+            random_state: seed that selects them.
         """
         own = self._fitted_to(X).sequences
         if truth is None:

@@ -1,9 +1,9 @@
-"""Distributions of missing entries that hold what they promise: quantiles of a network, calibrated.
+"""Calibrated distributions of missing entries, from the quantiles of a network.
 
-A network tells the quantiles of an entry at a few levels. Between them, and beyond, the quantile is a
-piecewise linear function of the standard normal score of its level. The place of a value that was not used in
-training is then a score, too, and the scores of many such values tell which quantiles of the network are in
-truth passed by how many: this is split-conformal prediction with the level as its measure of strangeness.
+A network predicts the quantiles of an entry at a few levels. Between and beyond them, the quantile is a
+piecewise linear function of the standard normal score of its level. A value that was not used in training
+thus has a score, too, and the scores of many such values show the true level of each predicted quantile: this
+is split-conformal prediction with the level as its nonconformity score.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Knots = Float[np.ndarray, "*entries levels"]
 
 
 def score_of(values: Float[np.ndarray, "*entries"], knots: Knots) -> Float[np.ndarray, "*entries"]:
-    """Where values stand among quantiles, as scores of a standard normal variable."""
+    """The levels of values among the quantiles, as standard normal scores."""
     segment = (values[..., None] >= knots[..., 1:-1]).sum(-1)
     return _along(values, segment, knots, np.broadcast_to(NORMAL_LEVELS, knots.shape))
 
@@ -53,7 +53,7 @@ def _along(x: np.ndarray, segment: Int[np.ndarray, "*entries"], start: Knots, en
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Scores at the levels of `GRID` for each channel, and how long errors remember, in steps."""
+    """Scores at the levels of `GRID` for each channel, and the correlation time of errors, in steps."""
 
     table: Float[np.ndarray, "levels channels"]
     age: float

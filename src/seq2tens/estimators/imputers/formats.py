@@ -1,4 +1,4 @@
-"""Collections as sequences, and sequences back as the kind of collection that was given."""
+"""Conversion of collections to sequences, and back to the type of the input."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Values = Float[np.ndarray, "steps channels"]
 
 
 class Collection(NamedTuple):
-    """Sequences, and how to give others of the same shape back as the kind that they came in."""
+    """Sequences, and how to convert others of the same shape back to the type of the input."""
 
     labelled: Labelled
     restore: Callable[[Sequences], Any]
@@ -33,7 +33,7 @@ class Collection(NamedTuple):
 
     @property
     def sequences(self) -> Sequences:
-        """What is to be filled."""
+        """The sequences to fill."""
         return self.labelled.sequences
 
     def with_values(self, values: Values) -> Any:
@@ -109,7 +109,7 @@ def _from_frames(X: Any, encoding: Encoding | None) -> Collection:
 
 
 def _number_columns(encoding: Encoding | None) -> dict[str, int]:
-    """The channel of each column of numbers; words are not filled."""
+    """The channel of each numeric column; strings are not filled."""
     columns = () if encoding is None else encoding.columns
     widths = [len(column.channels) for column in columns]
     starts = np.cumsum([0, *widths]).tolist()
@@ -121,12 +121,12 @@ def _number_columns(encoding: Encoding | None) -> dict[str, int]:
 
 
 def _like(filled: np.ndarray, like: Any) -> Any:
-    """As a tensor on the device of the one that was given, or as an array."""
+    """As a tensor on the device of the input, or as an array."""
     return torch.tensor(filled).to(like) if isinstance(like, torch.Tensor) else filled
 
 
 def _array(filled: Values, like: Any) -> Any:
-    """With the axes and, where it is one for fractions, the type of the one that was given."""
+    """With the axes and, if floating-point, the dtype of the input."""
     if isinstance(like, torch.Tensor):
         return _like(np.ascontiguousarray(filled.T).reshape(tuple(like.shape)), like)
     dtype = like.dtype if like.dtype.kind == "f" else filled.dtype
@@ -134,7 +134,7 @@ def _array(filled: Values, like: Any) -> Any:
 
 
 def _frame(filled: Values, like: Any, places: Mapping[str, int]) -> Any:
-    """With the index, columns and types of the one that was given."""
+    """With the index, columns and dtypes of the input."""
     if not isinstance(like, pd.DataFrame):
         return fill_columns(like, {name: filled[:, place] for name, place in places.items()})
     frame = like.copy()

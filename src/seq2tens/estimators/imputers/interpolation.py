@@ -20,12 +20,12 @@ from seq2tens.estimators.imputers.point import PointImputer
 class RuleImputer(PointImputer):
     """An imputer whose rule fills an entry from other entries only.
 
-    Hence the rule can be tried on every observed entry of training data, as if it alone were missing. Gaps of
-    many steps have larger errors than those, and wider intervals would be right for them.
+    Hence the rule can be evaluated on every observed entry of the training data, as if it alone were missing.
+    Errors in long gaps are larger, so there the intervals are too narrow.
     """
 
     def _learn(self, X: Sequences) -> None:
-        """The means of channels are there."""
+        """The channel means are known already."""
 
     def _errors(self, X: Sequences) -> Values:
         return X.values - self._fill(X)
@@ -33,11 +33,11 @@ class RuleImputer(PointImputer):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class MeanImputer(RuleImputer):
-    """The mean of the channel.
+    """Fills with the mean of the channel.
 
     Args:
-        over: `"data"`: over all that training has seen; `"sequence"`: over the steps of the same sequence, or
-            as for `"data"` where it has no value of the channel.
+        over: `"data"`: mean over the training data; `"sequence"`: mean over the steps of the same sequence,
+            or as for `"data"` if it has no value of the channel.
 
     Examples:
         >>> import numpy as np
@@ -64,7 +64,7 @@ class MeanImputer(RuleImputer):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ForwardImputer(RuleImputer):
-    """The last value of the channel before the gap; where there is none, the mean of the channel in training.
+    """Fills with the last value of the channel before the gap, or with its training mean if there is none.
 
     Examples:
         >>> import numpy as np
@@ -79,11 +79,11 @@ class ForwardImputer(RuleImputer):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LinearImputer(RuleImputer):
-    """A straight line between the values before and after the gap, in time where the sequences have times,
+    """Linear interpolation between the values before and after the gap, in time if the sequences have times,
     otherwise in steps.
 
-    Before the first value stands the first, after the last one the last; in a sequence without a value of the
-    channel, the mean of the channel in training.
+    Gaps before the first value are filled with the first value, gaps after the last with the last; a sequence
+    without a value of the channel is filled with its training mean.
 
     Examples:
         >>> import numpy as np
@@ -109,7 +109,7 @@ def first_after(seen: Bool[np.ndarray, "steps channels"], offsets: Int[np.ndarra
 
 
 def _elapsed_share(X: Sequences, before: Steps, after: Steps) -> Values:
-    """Which part of the time of each gap has passed; a half where all of it is one moment."""
+    """The elapsed fraction of each gap; 0.5 for gaps of zero duration."""
     times = times_of(X)
     start, whole = times[before.clip(min=0)], times[after.clip(min=0)] - times[before.clip(min=0)]
     return np.where(whole > 0, (times[:, None] - start) / np.where(whole > 0, whole, 1.0), 0.5)

@@ -1,4 +1,4 @@
-"""Gaps that are filled as the data come."""
+"""Imputation of a stream."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class ImputerStream:
-    """A fitted `LS2TImputer` that is fed step by step, see its method `stream`.
+    """A fitted `LS2TImputer` that imputes step by step; see its method `stream`.
 
-    A step is filled by the other channels at the same step and by all steps before, so its values are final
-    at once. All arithmetic is in float64; the state has a fixed size.
+    A step is filled from the other channels at the same step and from all earlier steps, so its values are
+    final at once. All arithmetic is in float64; the state has a fixed size.
     """
 
     def __init__(self, imputer: LS2TImputer, static: Any = None) -> None:
@@ -38,17 +38,17 @@ class ImputerStream:
 
     @property
     def steps(self) -> int:
-        """How many steps have been pushed."""
+        """Number of steps pushed so far."""
         return self._stream.steps
 
     def push(self, rows: Rows, times: Times = None) -> Rows:
-        """Feed some steps, and get them filled.
+        """Push steps, and return them filled.
 
         Args:
             rows: values `(steps, channels)`, NaN where missing.
-            times: of the steps; without them every step counts 1. Either all steps have a time or none has.
+            times: times of the steps; by default steps have distance 1. Pass times for all steps or for none.
 
-        Observed values are given back as they are. An error leaves the stream as it was.
+        Observed values are returned unchanged. After an error the stream is unchanged, too.
         """
         imputer = self._imputer
         rows = checked_rows(rows, imputer.n_channels_)
@@ -71,12 +71,12 @@ class ImputerStream:
         return np.where(np.isnan(rows), imputer._network_output(median.numpy()), rows)
 
     def reset(self) -> None:
-        """Begin a new sequence."""
+        """Start a new sequence."""
         self._stream.reset()
         self._past, self._timed, self._origin = None, False, 0.0
 
     def state(self) -> dict[str, State]:
-        """Where the stream stands, as a tree of dicts, tuples, tensors and numbers, of fixed size."""
+        """The state of the stream, as a tree of dicts, tuples, tensors and numbers, of fixed size."""
         past = () if self._past is None else self._past
         return {
             "network": self._stream.state(),
@@ -87,7 +87,7 @@ class ImputerStream:
         }
 
     def restore(self, state: dict[str, State]) -> None:
-        """Go on where another stream of the same model stood."""
+        """Resume from the state of another stream of the same model."""
         keys = set(self.state())
         check.require(
             isinstance(state, dict) and set(state) == keys,
@@ -102,7 +102,7 @@ class ImputerStream:
         self._timed, self._origin = bool(state["timed"]), float(state["origin"])
 
     def save(self, path: str | Path, notes: dict[str, Any] | None = None) -> None:
-        """Write the state to a file, which is replaced only when the new one is whole; see `load`."""
+        """Write the state to a file atomically; see `load`."""
         storage.save(path, self.state(), notes or {})
 
     def load(self, path: str | Path) -> dict[str, Any]:
@@ -139,7 +139,7 @@ class ImputerStream:
 
 
 def _static_row(imputer: LS2TImputer, static: Any) -> Tensor:
-    """The static features as the network reads them, none at all where there are none."""
+    """The scaled static features, empty if the model has none."""
     row = None if static is None else np.asarray(static, dtype=np.float64).reshape(1, -1)
     check.require(
         row is None or imputer.static_ is not None, "`static` must be None for a model without, got some"

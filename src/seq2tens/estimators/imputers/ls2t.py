@@ -1,4 +1,4 @@
-"""An imputer that sees what was observed before and after each gap, trained to tell hidden entries."""
+"""An imputer that uses the past and the future of each gap, trained to predict hidden entries."""
 
 from __future__ import annotations
 
@@ -49,38 +49,38 @@ STEPS, FEWEST_EPOCHS, MOST_EPOCHS = 1200, 10, 300
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LS2TImputer(Imputer):
-    """A causal and an anti-causal stream of LS2T layers that meet at each gap; see `models.imputation`.
+    """Imputation by a causal and an anti-causal LS2T network, combined at each gap; see `models.imputation`.
 
-    At each step both streams read, of every channel, the value or the last one on their side, how long ago
-    that was, and the mean on their side; then static features. The value of a missing entry is a part of the
-    straight line between its neighbours, and a correction. Times count as they are, on no grid; sequences may
-    have any length. In training, entries are hidden on purpose, others in each batch, and their quantiles
-    learned. A tenth of the sequences (of fewer than ten, of the entries) is not trained on: the weights that
-    are best there are kept, and intervals are calibrated on it.
+    At each step both networks see, for every channel, the value or the last one on their side, the time since
+    then, and the mean on their side; then static features. A missing entry is filled with a learned fraction
+    of the linear interpolation plus a correction. The model uses the actual times, without a grid; sequences
+    may have any length. In training, random observed entries are hidden, different ones in each batch, and
+    their quantiles are learned. A tenth of the sequences (with fewer than ten, of the entries) is held out:
+    it selects the best weights and calibrates the intervals.
 
     Args:
-        hide: what is hidden in training: `"points"`, `"blocks"` of time, whole `"channels"`, `"mixed"`, or a
-            list of channels, of which points are hidden then.
-        width: of the state of a step, in each direction of time.
-        functionals: of each LS2T layer.
-        depth: blocks in each direction.
-        kernel: steps that the convolution of a block sees.
-        dropout: part of the units left out in training.
-        epochs: by default so many that there are about 1200 steps, in 10 to 300 epochs.
-        batch_size: sequences in a step of training.
-        learning_rate: the highest in a cycle.
-        checkpoint: a folder; a fit that was killed goes on when called again with the same arguments.
+        hide: what to hide in training: `"points"`, `"blocks"` of time, whole `"channels"`, `"mixed"`, or a
+            list of channels, in which points are hidden.
+        width: width of the hidden state, in each direction of time.
+        functionals: number of functionals of each LS2T layer.
+        depth: number of blocks in each direction.
+        kernel: kernel size of the convolution in a block.
+        dropout: dropout rate.
+        epochs: by default enough for about 1200 steps, between 10 and 300.
+        batch_size: sequences per training step.
+        learning_rate: maximum of the one-cycle schedule.
+        checkpoint: a folder; an interrupted fit resumes when called again with the same arguments.
         progress: `"silent"` or False, `"auto"` or True, `"bar"` or `"lines"`.
         random_state: an integer, a numpy `RandomState` or None.
-        device: name of a Fabric accelerator; `"auto"` takes the fastest there is.
+        device: name of a Fabric accelerator; `"auto"` takes the fastest available.
 
     Sequences of more than 256 steps are cut into pieces for training, and filled as a whole. A channel that
     was constant in training is filled with that constant, and one that was never observed with 0; the network
-    sees neither. Draws have the distribution of the intervals, and errors that are correlated in time as on
-    the data kept back; those of different channels are independent. After `fit` there are `network_`,
-    `history_`, a row per epoch, and `interrupted_`: Ctrl-C after the first epoch ends a fit with a warning,
-    and the best weights so far are kept. `kept_errors_` has the mean absolute error of the entries kept back,
-    in standard deviations of their channel, and that of straight lines between their neighbours.
+    sees neither. Draws have the distribution of the intervals; their errors are correlated in time as on the
+    held-out data, and independent between channels. Attributes after `fit`: `network_`, `history_` with a row
+    per epoch, and `interrupted_`: Ctrl-C after the first epoch ends a fit with a warning and keeps the best
+    weights so far. `kept_errors_` has the mean absolute error on the held-out entries, in standard deviations
+    of their channel, and that of linear interpolation.
 
     Examples:
         >>> import numpy as np
@@ -117,7 +117,7 @@ class LS2TImputer(Imputer):
     }
 
     def stream(self, *, static: Any = None) -> ImputerStream:
-        """Open a stream: fed step by step, it fills each step by those up to it, with the causal half.
+        """Open a stream that imputes step by step, from the current and earlier steps, with the causal half.
 
         Args:
             static: the static features of the sequence, if the model was fitted with some; NaN where unknown.
@@ -199,11 +199,11 @@ class LS2TImputer(Imputer):
         return forward_fill(self.static_.transform(single_steps(X.static))).values
 
     @torch.inference_mode()
-    def _knots(self, X: Sequences, told: np.ndarray) -> Knots:
-        """Quantiles of the entries to be told, of what the network sees; in all other entries they are 0."""
-        network, source = self.network_, GapSource(X, told)
+    def _knots(self, X: Sequences, requested: np.ndarray) -> Knots:
+        """Quantiles of the requested entries, in the units of the network; 0 for all others."""
+        network, source = self.network_, GapSource(X, requested)
         device = next(network.parameters()).device
-        knots = np.zeros((*told.shape, len(LEVELS)), dtype=np.float32)
+        knots = np.zeros((*requested.shape, len(LEVELS)), dtype=np.float32)
         numbers = max(16 * self.n_channels_, 4 * self.width)
         for rows in length_blocks(X.lengths, max(1, BLOCK_NUMBERS // numbers)):
             batch = source.batch(torch.from_numpy(rows))

@@ -1,4 +1,4 @@
-"""Imputers that give one value; what they know of its error comes from entries left out in training."""
+"""Imputers that predict a single value; its error is estimated on entries held out in training."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ LEFT_OUT = 0.1
 
 
 class PointImputer(Imputer):
-    """Intervals and draws are the filled value and an error like those met in training, per channel.
+    """Intervals and draws are the filled value plus an error from the training distribution of the channel.
 
-    A subclass has `_learn(X)` and `_fill(X)`, and `_errors(X)` if it knows better than to hide a tenth of the
-    observed entries once. After `fit` there is `errors_`, 1001 quantiles of the errors of each channel; where
-    there was none to see they are 0.
+    Subclasses implement `_learn(X)` and `_fill(X)`, and may override `_errors(X)`, which hides a tenth of the
+    observed entries once. Attribute after `fit`: `errors_`, 1001 quantiles of the errors of each channel, 0
+    for channels without any.
     """
 
     errors_: Float[np.ndarray, "levels channels"]

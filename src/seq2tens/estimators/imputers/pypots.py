@@ -43,26 +43,26 @@ Cube = Float[np.ndarray, "sequences time channels"]
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PyPOTSImputer(PointImputer):
-    """What the imputers of PyPOTS have in common.
+    """Base class of the PyPOTS imputers.
 
-    Channels are standardised with the statistics of the training data. Steps count as equally far apart.
-    Sequences shorter than the longest one of training are continued with missing steps; longer ones are
-    filled in pieces of its length. A channel that was constant in training is filled with that constant, and
-    one that was never observed with 0. A tenth of the observed entries is not trained on: the weights that
-    are best on it are kept, and intervals come from the errors made on it.
+    Channels are standardised with the statistics of the training data. Steps are treated as evenly spaced.
+    Sequences shorter than the longest one of training are padded with missing steps; longer ones are filled
+    in pieces of its length. A channel that was constant in training is filled with that constant, and one
+    that was never observed with 0. A tenth of the observed entries is held out: it selects the best weights,
+    and intervals come from the errors on it.
 
     Args:
-        epochs: passes over the training data, at most.
-        patience: training ends after as many epochs without a better one (None: it does not).
-        batch_size: sequences per step of training.
-        learning_rate: of Adam.
-        time_limit: seconds after which training ends, with the best weights so far (None: no limit).
+        epochs: maximum number of epochs.
+        patience: early stopping after this many epochs without improvement (None: no early stopping).
+        batch_size: sequences per training step.
+        learning_rate: learning rate of Adam.
+        time_limit: seconds after which training stops, with the best weights so far (None: no limit).
         progress: `"silent"` or False, `"auto"` or True, `"bar"` or `"lines"`.
         random_state: an integer, a numpy `RandomState` or None.
-        device: name of a Fabric accelerator; `"auto"` takes the fastest there is.
+        device: name of a Fabric accelerator; `"auto"` takes the fastest available.
 
-    After `fit` there are `history_`, a row per epoch, and `timed_out_`: whether the time limit was met. If
-    that was in the first epoch, its weights at that moment are kept.
+    Attributes after `fit`: `history_` with a row per epoch, and `timed_out_`: whether the time limit was
+    reached. If that happened in the first epoch, its weights at that moment are kept.
     """
 
     epochs: int = 100
@@ -115,7 +115,7 @@ class PyPOTSImputer(PointImputer):
 
     @contextmanager
     def _new_model(self, seed: int, hear: Callable[[str], object] = str) -> Iterator[Any]:
-        """A new model, within randomness of its own; what PyPOTS has to say is told to `hear` only."""
+        """A new model with its own random state; log messages of PyPOTS go to `hear` only."""
         pypots = import_pypots(type(self).__name__)
         device = find_device(self.device)
         with initial(seed), _numpy_seeded(seed), _silenced(pypots.utils.logging.logger, hear):

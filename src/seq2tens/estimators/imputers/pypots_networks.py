@@ -43,9 +43,9 @@ class SAITSImputer(PyPOTSImputer):
     Args:
         depth: layers of each block.
         width: size of the representation of a step, a multiple of `heads`.
-        heads: of the attention.
+        heads: number of attention heads.
         feed_forward: width within a layer.
-        dropout: part of the units left out in training.
+        dropout: dropout rate.
     """
 
     depth: int = 2
@@ -88,9 +88,9 @@ class TimesNetImputer(PyPOTSImputer):
         depth: number of blocks.
         width: size of the representation of a step.
         feed_forward: width within a block.
-        periods: how many of the strongest periods are looked at.
-        kernels: sizes of convolutions in a block.
-        dropout: part of the units left out in training.
+        periods: number of the strongest periods to use.
+        kernels: number of kernel sizes in a block.
+        dropout: dropout rate.
     """
 
     depth: int = 2
@@ -124,7 +124,8 @@ class TimesNetImputer(PyPOTSImputer):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ImputeFormerImputer(PyPOTSImputer):
-    """ImputeFormer of PyPOTS: attention of low rank over time, and over channels with learned embeddings.
+    """ImputeFormer of PyPOTS: low-rank attention over time, and attention over channels with learned
+    embeddings.
 
     Nie et al., "ImputeFormer: Low rankness-induced transformers for generalizable spatiotemporal imputation"
     (2024). See `PyPOTSImputer` for the other arguments.
@@ -132,11 +133,11 @@ class ImputeFormerImputer(PyPOTSImputer):
     Args:
         depth: number of layers.
         width: size of the representation of an entry, a multiple of `heads`.
-        embedding: how much of it is learned for each channel, less than `width`.
+        embedding: size of the part that is learned for each channel, less than `width`.
         projection: rank of the attention over time.
-        heads: of the attention over time.
+        heads: number of heads of the attention over time.
         feed_forward: width within a layer.
-        dropout: part of the units left out in training.
+        dropout: dropout rate.
     """
 
     depth: int = 3
@@ -180,7 +181,7 @@ class ImputeFormerImputer(PyPOTSImputer):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class HELIXImputer(PyPOTSImputer):
-    """HELIX of PyPOTS: attention over time and over channels that know who they are.
+    """HELIX of PyPOTS: attention over time and over channels, with a learned embedding of each channel.
 
     Zhang et al., "HELIX: Hybrid encoding with learnable identity and cross-dimensional synthesis for time
     series imputation" (2026). See `PyPOTSImputer` for the other arguments.
@@ -188,10 +189,10 @@ class HELIXImputer(PyPOTSImputer):
     Args:
         depth: number of layers.
         width: size of the representation of an entry, a multiple of `heads`.
-        heads: of the attention.
+        heads: number of attention heads.
         positions: size of the encoding of time.
-        embedding: size of what is learned for each channel.
-        dropout: part of the units left out in training.
+        embedding: size of the learned embedding of each channel.
+        dropout: dropout rate.
     """
 
     depth: int = 2
@@ -224,7 +225,7 @@ class HELIXImputer(PyPOTSImputer):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class CSDIImputer(PyPOTSImputer):
-    """CSDI of PyPOTS: a diffusion model of what is missing, given what is observed.
+    """CSDI of PyPOTS: a diffusion model of the missing entries, given the observed ones.
 
     Tashiro et al., "CSDI: Conditional score-based diffusion models for probabilistic time series imputation"
     (2021). See `PyPOTSImputer` for the other arguments. A missing entry is filled with the median of draws,
@@ -234,11 +235,11 @@ class CSDIImputer(PyPOTSImputer):
     Args:
         depth: number of layers.
         width: size of the representation of an entry, a multiple of `heads`.
-        heads: of the attention.
+        heads: number of attention heads.
         time_embedding: size of the encoding of time.
-        channel_embedding: size of what is learned for each channel.
+        channel_embedding: size of the learned embedding of each channel.
         step_embedding: size of the encoding of the step of the diffusion.
-        diffusion_steps: how many there are.
+        diffusion_steps: number of diffusion steps.
         n_draws: draws that filled values and intervals are made of; they are the same at every call.
     """
 

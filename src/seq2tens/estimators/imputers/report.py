@@ -1,4 +1,4 @@
-"""How large the errors of an imputer are, by channel and by the length of the gap."""
+"""Errors of an imputer, by channel and by gap length."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ ALL = "all"
 
 @dataclass(frozen=True, eq=False)
 class ImputationReport:
-    """Errors on known entries, a row for each channel and length of gap; `columns` are those of a table.
+    """Errors on known entries, a row for each channel and gap length; `columns` are those of a table.
 
-    `gap` is how many steps in a row the channel is missing, such as `4-7`; `all` stands for all of them, and
-    for all channels. `error` is the mean absolute error in units of the data (empty for all channels),
-    `scaled_error` that in standard deviations of the channel in training; `covered` is how many entries lie
-    in their intervals, `width` how wide these are in standard deviations.
+    `gap` is the number of consecutive missing steps of the channel, such as `4-7`; `all` stands for all gaps,
+    and for all channels. `error` is the mean absolute error in units of the data (empty for all channels),
+    `scaled_error` the same in standard deviations of the channel in training; `covered` is the fraction of
+    entries in their intervals, `width` the mean width of the intervals in standard deviations.
     """
 
     columns: dict[str, np.ndarray]
@@ -55,13 +55,14 @@ def imputation_report(
     """Errors of a fitted imputer on entries that are known.
 
     Args:
-        imputer: a fitted one.
+        imputer: a fitted imputer.
         X: sequences.
-        truth: the same with more entries known; those that `X` lacks are compared. Without it, a tenth of
-            the observed entries of `X` is hidden; of those an imputer errs less that was fitted to them.
-        coverage: of the intervals.
-        channels: their names.
-        random_state: which entries are hidden.
+        truth: the same sequences with more values; the entries missing in `X` are compared. Without it, a
+            tenth of the observed entries of `X` is hidden; the errors are too small if the imputer was fitted
+            to them.
+        coverage: coverage of the intervals.
+        channels: names of the channels.
+        random_state: seed that selects the hidden entries.
     """
     known = X.values if truth is None else truth.values
     require(known.shape == X.values.shape, f"`truth` must have the steps of `X`, got {truth!r} for {X!r}")

@@ -1,4 +1,4 @@
-"""What of the training data an imputer is trained on, and what is kept to see how well it does."""
+"""Splits the data of an imputer into a part to train on and a part for validation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEPT, COPIES = 0.1, 4
 
 
 class Split(NamedTuple):
-    """Sequences to train on, others to validate on, and the entries of these that are to be told."""
+    """Sequences to train on, others to validate on, and the entries of these to predict."""
 
     train: Sequences
     validation: Sequences

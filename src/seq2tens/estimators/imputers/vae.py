@@ -14,19 +14,19 @@ from seq2tens.models.gpvae.priors import Kernel
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class GPVAEImputer(LatentImputer):
-    """GP-VAE: latent paths are Gaussian processes over time; missing entries are filled, and drawn, with what
-    came before and after them.
+    """GP-VAE: the latent paths are Gaussian processes over time, so that missing entries depend on the past
+    and the future.
 
     Args:
-        encoder: `"conv"`, or `"bls2t"` with a bidirectional low-rank Seq2Tens layer as well, which sees the
-            whole past and future of each step.
-        order: highest level of that layer.
-        kernel: of the Gaussian processes, see `models.gpvae.Prior`. For sequences of thousands of steps take
-            `"matern12"`, which needs no matrices.
-        length_scale: of the kernel, in steps.
+        encoder: `"conv"`, or `"bls2t"`, which adds a bidirectional LS2T layer that sees the whole past and
+            future of each step.
+        order: order of that layer.
+        kernel: kernel of the Gaussian processes, see `models.gpvae.Prior`. For sequences of thousands of
+            steps use `"matern12"`, which needs no matrices.
+        length_scale: length scale of the kernel, in steps.
         scale: variance of the Gaussian processes.
 
-    The other arguments are those of every `LatentImputer`.
+    See `LatentImputer` for the other arguments.
 
     Examples:
         >>> import numpy as np
@@ -53,10 +53,10 @@ class GPVAEImputer(LatentImputer):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class HIVAEImputer(LatentImputer):
-    """HI-VAE: steps are independent of each other in the latent space; only the convolution of the encoder
-    looks at neighbouring ones.
+    """HI-VAE: steps are independent in the latent space; only the convolution of the encoder sees
+    neighbouring steps.
 
-    The arguments are those of every `LatentImputer`.
+    See `LatentImputer` for the arguments.
     """
 
     _masked: ClassVar[bool] = True
@@ -67,10 +67,10 @@ class HIVAEImputer(LatentImputer):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class VAEImputer(HIVAEImputer):
-    """The plain variational autoencoder: as the HI-VAE, but missing entries count as zeros of the scaled
-    data, that is as the mean of the channel.
+    """The standard variational autoencoder: like HI-VAE, but missing inputs are set to 0 in the scaled data,
+    the mean of the channel.
 
-    The arguments are those of every `LatentImputer`.
+    See `LatentImputer` for the arguments.
     """
 
     _masked: ClassVar[bool] = False

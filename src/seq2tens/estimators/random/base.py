@@ -1,4 +1,4 @@
-"""What the linear models on random features have in common."""
+"""Base class of the linear models on random features."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from seq2tens.estimators.random.ridge import (
 from seq2tens.estimators.saving import plain
 from seq2tens.estimators.seeds import RandomState, seed_of
 
-# Matrices of so few rows are done with before threads have found together.
+# With at most this many rows, starting threads costs more than it saves.
 FEW = 1024
 
 
@@ -45,21 +45,22 @@ class HeldOut(NamedTuple):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RandomLS2T(LearnsOn):
-    """What the classifier and the regressor have in common.
+    """Base class of the classifier and the regressor.
 
     Args:
-        n_blocks: of random features; each gives 160 features and 64 more per level above the first.
+        n_blocks: number of blocks of random features; each has 160 features and 64 more per level above the
+            first.
         order: highest level.
         scaling: standardise each channel with the statistics of the training data (`"channel"`) or of each
             sequence by itself (`"sequence"`), or not at all (None).
-        penalties: of the coefficients, per feature; leave-one-out chooses one. With more than 2048 sequences
-            it looks at a random sample of that many.
-        n_jobs: threads; -1 means all.
+        penalties: candidate ridge penalties, per feature; leave-one-out selects one. With more than 2048
+            sequences it uses a random sample of that size.
+        n_jobs: number of threads; -1 means all.
         random_state: an integer, a numpy `RandomState` or None.
-        head: None for the ridge regression, or a classifier or regressor of scikit-learn to learn from the
-            standardised features in its place; a model with one cannot be saved, explained or learn on.
+        head: None for ridge regression, or a scikit-learn classifier or regressor for the standardised
+            features; such a model cannot be saved, explained or updated.
 
-    After `fit` there are `features_`, `ridge_` (coefficients, intercept, penalty), `scaler_` and
+    Attributes after `fit`: `features_`, `ridge_` (coefficients, intercept, penalty), `scaler_` and
     `n_channels_`.
     """
 
@@ -74,9 +75,9 @@ class RandomLS2T(LearnsOn):
     _test_params: ClassVar[dict[str, Any]] = {"n_blocks": 2, "random_state": 0}
 
     def explain(self, X: Any = None, top: int = 10) -> list[Explanation]:
-        """What the features with the largest coefficients look at, the largest first.
+        """Describes the features with the largest coefficients, the largest first.
 
-        With sequences, also at which steps of each of them: a feature of level m looks at m steps.
+        With sequences, also the steps in each of them that a feature uses: m steps for level m.
         """
         self._check_ridge()
         sequences = None if X is None else as_sequences(X, self.encoding_)  # type: ignore[attr-defined]
@@ -85,7 +86,8 @@ class RandomLS2T(LearnsOn):
 
     @torch.no_grad()
     def contributions(self, X: Any) -> Contributions:
-        """What each channel contributed to the scores of each sequence, as numbers that add up to them."""
+        """The contribution of each channel to the scores of each sequence; contributions add up to the
+        scores."""
         sequences = self._as_in_fit(X)  # type: ignore[attr-defined]
         self._check_ridge()
         names = self.variable_names_ or ()  # type: ignore[attr-defined]
@@ -93,11 +95,11 @@ class RandomLS2T(LearnsOn):
         return self._in_units(contributions(self.features_, self.ridge_, table, targets, names))
 
     def _target_names(self) -> tuple[Any, ...]:
-        """What the columns of a decision are called."""
+        """Names of the columns of a decision."""
         raise NotImplementedError
 
     def _in_units(self, parts: Contributions) -> Contributions:
-        """In those of predictions."""
+        """Contributions in the units of the predictions."""
         return parts
 
     def _new_features(self, seed: int) -> RandomLS2TFeatures:

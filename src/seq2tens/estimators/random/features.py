@@ -30,21 +30,21 @@ CALIBRATION = 64
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RandomLS2TFeatures(TableTransformer):
-    """Random convolutions and random functionals of the Seq2Tens map that run over them, pooled along time.
+    """Random convolutions, and random functionals of the Seq2Tens map on top of them, pooled over time.
 
     Nothing is trained. A block has 32 dilated convolutions of the values or of their increments, and as many
-    functionals of each level from 2 to `order` with forgetting: level 2 is high where one convolution was
-    high and another one soon after. Each path gives the share of steps above a threshold, and levels from 2
-    on their energy, the logarithm of the mean square; convolutions also give the longest stretch above the
-    threshold and how often they cross it, and compete in groups of 8: how high they are when they win, and
-    how often they lose.
+    functionals with exponential decay of each level from 2 to `order`: level 2 is high if one convolution is
+    high and another one soon after. Features are the fraction of steps above a threshold and, for levels from
+    2 on, the energy, the logarithm of the mean square; for convolutions also the longest stretch above the
+    threshold and the number of crossings, and a competition in groups of 8: the value of each when it is the
+    highest, and how often it is the lowest.
 
     Args:
-        n_blocks: each gives 160 features and 64 more per level above the first.
+        n_blocks: number of blocks; each has 160 features and 64 more per level above the first.
         order: highest level.
         scaling: standardise each channel with the statistics of the training data (`"channel"`) or of each
             sequence by itself (`"sequence"`), or not at all (None).
-        n_jobs: threads; -1 means all. The result does not depend on it.
+        n_jobs: number of threads; -1 means all. The result does not depend on it.
         random_state: an integer, a numpy `RandomState` or None.
 
     Examples:
@@ -66,7 +66,7 @@ class RandomLS2TFeatures(TableTransformer):
 
     @property
     def n_features_(self) -> int:
-        """Columns of the result."""
+        """Number of columns of the result."""
         return sum(block.n_features for block in self.blocks_)
 
     def _fit(self, X: Sequences) -> None:
@@ -142,7 +142,7 @@ class RandomLS2TFeatures(TableTransformer):
 
 
 def increments(sequences: Sequences) -> Sequences:
-    """Change since the step before, 0 at the first step."""
+    """Change since the previous step, 0 at the first step."""
     change = np.diff(sequences.values, axis=0, prepend=sequences.values[:1])
     change[sequences.offsets[:-1]] = 0
     return Sequences(change, sequences.offsets)
@@ -150,7 +150,7 @@ def increments(sequences: Sequences) -> Sequences:
 
 @contextmanager
 def one_thread_each(n_jobs: int) -> Iterator[Any]:
-    """A `map` by so many threads, in each of which torch uses no more than one."""
+    """A `map` with this many threads, each of which runs torch on a single thread."""
     workers = check_n_jobs(n_jobs)
     with torch_threads(1):
         if workers == 1:

@@ -1,4 +1,4 @@
-"""Linear models on random features: no training but one linear system."""
+"""Linear models on random features: training solves one linear system."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ TAGS = {"algorithm_type": "convolution", "capability:multithreading": True}
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
-    """Ridge regression to the classes on `RandomLS2TFeatures`: seconds to fit, no tuning.
+    """Ridge classifier on `RandomLS2TFeatures`: fits in seconds, without tuning.
 
     Args:
-        class_weight: None, `"balanced"` (every class counts the same) or a weight for each label.
+        class_weight: None, `"balanced"` (every class has the same weight) or a weight for each label.
 
-    The other arguments are those of `RandomLS2TFeatures`, and `penalties`. Probabilities are a softmax of the
-    linear model, as steep as suits training sequences left out in turn.
+    See `RandomLS2TFeatures` and `RandomLS2T` for the other arguments. Probabilities are a softmax of the
+    linear model, with a temperature fitted to held-out predictions for the training sequences.
 
-    `y` of shape `(n, labels)` with 0 and 1 is multi-label: predictions have its shape, and `predict_proba`
-    has the probability of each label.
+    A 0/1 array `y` of shape `(n, labels)` is multi-label: predictions have its shape, and `predict_proba`
+    returns the probability of each label.
 
     Examples:
         >>> import numpy as np
@@ -66,10 +66,10 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
     multilabel_ = False  # until `fit` has seen several labels
 
     def predict_set(self, X: Any, coverage: float = 0.9) -> Bool[np.ndarray, "rows classes"]:
-        """Which classes, in the order of `classes_`, may be that of each sequence.
+        """Conformal prediction sets: which classes, in the order of `classes_`, each sequence may have.
 
-        The true one is among them with probability `coverage`. There may be none, where no class is as likely
-        as that of most training sequences was.
+        The true class is among them with probability `coverage`. A set is empty if no class is as likely as
+        the true class was for most training sequences.
         """
         sequences = self._as_in_fit(X)
         self._check_ridge()
@@ -217,7 +217,7 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RandomLS2TRegressor(RandomLS2T, SequenceRegressor):
-    """Ridge regression on `RandomLS2TFeatures`, with its arguments and `penalties`.
+    """Ridge regression on `RandomLS2TFeatures`; see there and `RandomLS2T` for the arguments.
 
     Several targets, `y` of shape `(n, targets)`, share the features and the penalty.
 
@@ -236,7 +236,7 @@ class RandomLS2TRegressor(RandomLS2T, SequenceRegressor):
     _onnx_output: ClassVar[str] = "prediction"
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Float[np.ndarray, "rows *targets 2"]:
-        """Lower and upper end of an interval that holds the value with probability `coverage`."""
+        """Lower and upper end of an interval that contains the value with probability `coverage`."""
         sequences = self._as_in_fit(X)
         self._check_ridge()
         middle = self._predict(sequences)
@@ -279,7 +279,7 @@ class RandomLS2TRegressor(RandomLS2T, SequenceRegressor):
         return values.reshape(n, -1)
 
     def _admit(self, labels: Labels) -> None:
-        """Level and spread of the first values stay: targets are relative to them."""
+        """Targets are relative to the mean and spread of the first values, which do not change later."""
         if not hasattr(self, "level_"):
             spread = labels.std(axis=0)
             self.level_, self.spread_ = labels.mean(axis=0), np.where(spread > 0, spread, 1.0)

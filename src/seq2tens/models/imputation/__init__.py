@@ -1,4 +1,4 @@
-"""A network that fills gaps: streams over the past and over the future that meet at each missing entry."""
+"""A network for imputation: a causal and an anti-causal direction, combined at each missing entry."""
 
 from seq2tens.models.imputation.hiding import Hide, hidden_entries
 from seq2tens.models.imputation.loss import GapBatch, GapSource, PinballLoss

@@ -1,4 +1,4 @@
-"""Which observed entries are hidden on purpose, so that a network learns to tell them."""
+"""Which observed entries are hidden in training, so that a network learns to predict them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from seq2tens._checks import ArgumentError, require
 Pattern = Literal["points", "blocks", "channels", "mixed"]
 Hide = Pattern | Sequence[int]
 Observed = Bool[Tensor, "batch time channels"]
-# Of the observed entries of a sequence, between so much is hidden at random.
+# Range of the fraction of observed entries that is hidden in a sequence.
 LEAST, MOST = 0.05, 0.6
-# Of a mixture, the part of sequences with blocks and with channels; all others have points.
+# With "mixed", the fraction of sequences with hidden blocks and with hidden channels; all others have points.
 BLOCKS, CHANNELS = 0.15, 0.1
 
 
@@ -36,9 +36,9 @@ def check_hide(hide: Hide, channels: int) -> None:
 def hidden_entries(observed: Observed, hide: Hide) -> Observed:
     """Entries to hide, drawn from torch's global generator.
 
-    Each sequence has a rate of its own. `"points"`: entries at random; `"blocks"`: stretches of time in some
-    of the channels; `"channels"`: whole channels; `"mixed"`: each sequence one of these, most of them
-    points. A list of channels: points, in these alone.
+    Each sequence has its own rate. `"points"`: independent entries; `"blocks"`: intervals of time in some of
+    the channels; `"channels"`: whole channels; `"mixed"`: one of these for each sequence, mostly points. A
+    list of channels: points in these channels only.
     """
     rate = LEAST + (MOST - LEAST) * torch.rand(len(observed), 1, 1, device=observed.device)
     if not isinstance(hide, str):
@@ -62,7 +62,7 @@ def _channels(observed: Observed, rate: Float[Tensor, "batch 1 1"]) -> Observed:
 
 
 def _blocks(observed: Observed, rate: Float[Tensor, "batch 1 1"]) -> Observed:
-    """In half of the channels, each a stretch of this share of the time."""
+    """In half of the channels, one interval that covers this fraction of the time."""
     batch, time, channels = observed.shape
     draws = torch.rand(2, batch, 1, channels, device=observed.device)
     length = (rate * time).ceil()

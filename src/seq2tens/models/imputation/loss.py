@@ -21,8 +21,8 @@ CAUSAL_WEIGHT, MEDIAN_WEIGHT = 0.5, 2.0
 
 
 class GapBatch(NamedTuple):
-    """Sequences, 0 where nothing was observed; `hidden` is what is to be told of them, None if that is for
-    the loss to draw. Times begin at 0 and stand still beyond the end."""
+    """Sequences, 0 where nothing was observed; `hidden` marks the entries to predict, None if the loss draws
+    them. Times begin at 0 and are constant beyond the end."""
 
     values: Float[Tensor, "rows time channels"]
     observed: Bool[Tensor, "rows time channels"]
@@ -32,19 +32,20 @@ class GapBatch(NamedTuple):
     hidden: Bool[Tensor, "rows time channels"] | None = None
 
     def seen(self, hidden: Bool[Tensor, "rows time channels"]) -> tuple[Tensor | None, ...]:
-        """Arguments of the network if these entries are hidden from it."""
+        """Arguments of the network with these entries hidden."""
         observed = self.observed & ~hidden
         values = torch.where(observed, self.values, 0.0)
         return values, observed, self.times, self.lengths, self.static
 
 
 class GapSource:
-    """Standardised sequences of unequal length, NaN where nothing was observed.
+    """Sequences of variable length as batches, NaN where nothing was observed.
 
     Args:
-        sequences: their times and static features count.
-        hidden: observed entries to be told, a mask of the packed values; None: drawn anew in each batch.
-        dtype: of the batches.
+        sequences: standardised sequences; times and static features are used.
+        hidden: mask of the observed entries to predict, packed like the values; None: drawn anew in each
+            batch.
+        dtype: dtype of the batches.
     """
 
     def __init__(
@@ -79,14 +80,14 @@ class GapSource:
 
     @cached_property
     def digest(self) -> str:
-        """A hash of all there is."""
+        """A hash of the contents."""
         return content_digest(self.values, self.observed, self.times, self.static, self.hidden, self.lengths)
 
 
 class PinballLoss:
     """The mean pinball loss of hidden entries over the levels, of both halves of a `GapFiller`.
 
-    Its minimum are the quantiles; for the median it is half the absolute error.
+    It is minimised by the quantiles; for the median it is half the absolute error.
     """
 
     def __init__(self, hide: Hide) -> None:
@@ -103,7 +104,8 @@ class PinballLoss:
 
 
 def some_entries(hidden: Bool[Tensor, "batch time channels"]) -> tuple[Entries, int]:
-    """Where entries are hidden, and how many; a network wants at least one, be it of no account."""
+    """Indices of the hidden entries, and their number; if there are none, one entry that has no weight, as a
+    network needs at least one."""
     rows, steps, channels = hidden.nonzero(as_tuple=True)
     if len(rows):
         return (rows, steps, channels), len(rows)

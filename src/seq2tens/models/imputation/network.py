@@ -15,12 +15,12 @@ from seq2tens.nn.alignment import Series
 from seq2tens.nn.context import Network, Whole
 from seq2tens.nn.dense import Dense
 
-# Probabilities at which the distribution of an entry is told; the fourth is the median.
+# Levels of the predicted quantiles of an entry; the fourth is the median.
 LEVELS = (0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98)
 MEDIAN = LEVELS.index(0.5)
 # Quantiles are at least so far apart, in standard deviations of a channel.
 LEAST_STEP = 1e-4
-# Numbers by which the state of a step, and a channel's name, speak to a channel's read-out.
+# Features of the state of a step, and of a channel's embedding, in a channel's read-out.
 STATE, NAME = 16, 8
 
 Entries = tuple[Int[Tensor, " entries"], Int[Tensor, " entries"], Int[Tensor, " entries"]]
@@ -28,7 +28,7 @@ Quantiles = Float[Tensor, "*rows levels"]
 
 
 class Filled(NamedTuple):
-    """Quantiles of entries given all other steps, and given those up to their own."""
+    """Quantiles of entries given all other steps, and given only the steps up to their own."""
 
     both: Quantiles
     past: Quantiles
@@ -46,9 +46,8 @@ class Encoded(NamedTuple):
 class Block(Network):
     """A local convolution, LS2T over the increments, and a perceptron at each step; each added to its input.
 
-    The convolution and LS2T see the steps up to each, or with `reverse` those from it on. Forgetting is
-    learned for each functional, so that a sequence of any length leaves a state of the size of those in
-    training.
+    The convolution and LS2T see the steps up to each step, or with `reverse` those from it on. Each
+    functional learns its own decay, so that the state keeps its scale for sequences of any length.
     """
 
     def __init__(self, width: int, functionals: int, kernel: int, dropout: float, reverse: bool) -> None:
@@ -81,7 +80,8 @@ class Block(Network):
 
 
 class Trunk(Network):
-    """What the past of each step, or with `reverse` its future, has to tell: `(batch, time, width)`."""
+    """The state that summarises the past of each step, or with `reverse` its future: `(batch, time,
+    width)`."""
 
     def __init__(self, in_features: int, width: int, blocks: list[Block]) -> None:
         super().__init__()
@@ -103,8 +103,8 @@ class Trunk(Network):
 class ReadOut(nn.Module):
     """Quantiles of entries, from the features of their channel and the state of their step.
 
-    The median is a part of the value that a rule would give, learned for each entry, and a correction; the
-    other quantiles lie at positive distances from it.
+    The median is a fraction of a baseline value, predicted for each entry, plus a correction; the other
+    quantiles lie at positive distances from it.
     """
 
     def __init__(self, channels: int, features: int, width: int, hidden: int) -> None:
@@ -122,14 +122,16 @@ class ReadOut(nn.Module):
         base: Float[Tensor, "batch time channels"],
         entries: Entries | None = None,
     ) -> Quantiles:
-        """Of some entries, in rows, or of all of them."""
-        told = self.state(state).unflatten(-1, (self.channels, STATE))
+        """Of the given entries, one per row, or of all of them."""
+        state_features = self.state(state).unflatten(-1, (self.channels, STATE))
         if entries is None:
             names = self.name.expand(*features.shape[:3], NAME)
         else:
-            told, features, base = (_chosen(t, entries)[None] for t in (told, features, base))
+            state_features, features, base = (
+                _chosen(t, entries)[None] for t in (state_features, features, base)
+            )
             names = self.name.index_select(0, entries[2])[None]
-        rows = torch.cat([features, told, names], dim=-1)
+        rows = torch.cat([features, state_features, names], dim=-1)
         rows = torch_F.gelu(self.second(torch_F.gelu(self.first(rows))))
         rows = quantiles(self.last(rows), base)
         return rows if entries is None else rows[0]
@@ -145,7 +147,7 @@ def _chosen(x: Float[Tensor, "batch time channels *rest"], entries: Entries) -> 
 def quantiles(
     raw: Float[Tensor, "*rows outputs"], base: Float[Tensor, "*rows"]
 ) -> Float[Tensor, "*rows levels"]:
-    """Rising numbers around a median: raw[0] and a part of the base, that raw[1] tells (at first most)."""
+    """Increasing values around the median, raw[0] plus the fraction sigmoid(raw[1] + 2) of the base."""
     median = (torch.sigmoid(raw[..., 1] + 2) * base + raw[..., 0])[..., None]
     steps = torch_F.softplus(raw[..., 2:] - 1) + LEAST_STEP
     below, above = steps[..., :MEDIAN].cumsum(-1), steps[..., MEDIAN:].cumsum(-1)
@@ -153,8 +155,8 @@ def quantiles(
 
 
 class CausalFiller(Network):
-    """The causal half, which can be streamed: features of `look_back` and static ones to quantiles, `(batch,
-    time, channels · levels)`."""
+    """The causal half, which can be streamed: maps the features of `look_back` and static features to
+    quantiles, `(batch, time, channels · levels)`."""
 
     def __init__(self, channels: int, static: int, width: int, blocks: list[Block], hidden: int) -> None:
         super().__init__()
@@ -170,17 +172,17 @@ class CausalFiller(Network):
 
 
 class GapFiller(nn.Module):
-    """Quantiles of entries of sequences, see `LS2TImputer`.
+    """Predicts quantiles of the entries of sequences; see `LS2TImputer`.
 
     Args:
-        channels: of the sequences; values are standardised.
-        static: features of a whole sequence.
-        width: of the state of a step, in each direction of time.
-        functionals: of each LS2T layer, of order 2.
-        depth: blocks in each direction.
-        kernel: steps that a convolution sees.
-        hidden: width of the read-out of an entry.
-        dropout: part of the units left out in training.
+        channels: number of channels of the sequences; values must be standardised.
+        static: number of static features.
+        width: width of the hidden state, in each direction of time.
+        functionals: number of functionals of each LS2T layer, of order 2.
+        depth: number of blocks in each direction.
+        kernel: kernel size of the convolutions.
+        hidden: hidden width of the read-out network.
+        dropout: dropout rate.
     """
 
     def __init__(
@@ -226,9 +228,9 @@ class GapFiller(nn.Module):
         lengths: Int[Tensor, " batch"] | None = None,
         static: Float[Tensor, "batch static"] | None = None,
     ) -> Encoded:
-        """What both streams know at each step; the values of entries that are not observed must be 0.
+        """The states of both directions at each step; the values of missing entries must be 0.
 
-        Beyond `lengths` nothing is observed, and times stand still.
+        Beyond `lengths` nothing is observed, and times are constant.
         """
         back, ahead = self.views(values, observed, times, static)
         return Encoded(
@@ -252,7 +254,7 @@ class GapFiller(nn.Module):
     def views(
         values: Tensor, observed: Tensor, times: Tensor, static: Tensor | None
     ) -> list[Float[Tensor, "batch time features"]]:
-        """What the two streams read: every step with its past, and with its future."""
+        """The inputs of the two directions: every step with its past, and with its future."""
         back, _ = look_back(values, observed, times)
         ahead, _ = look_back(values.flip(1), observed.flip(1), times.flip(1))
         rows = [] if static is None else [static[:, None].expand(-1, values.shape[1], -1)]
@@ -265,8 +267,8 @@ def by_channel(x: Float[Tensor, "batch time features"], channels: int) -> Tensor
 
 
 def straight_lines(past: Tensor, future: Tensor) -> tuple[Tensor, Tensor]:
-    """Between the last value and the next, and which part of the gap has passed; where there is but one of
-    them, that one, and a half."""
+    """Linear interpolation between the last value and the next, and the elapsed fraction of the gap; if only
+    one of them exists, that value, and 0.5."""
     last, _, since, had, *_ = past.unbind(-1)
     following, _, until, has, *_ = future.unbind(-1)
     since, until = since.expm1(), until.expm1()

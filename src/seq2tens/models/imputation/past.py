@@ -1,4 +1,4 @@
-"""What is known of each channel from the steps before, one row of features per step."""
+"""Features of each channel from earlier steps, one row per step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FEATURES = 6
 
 
 class Past(NamedTuple):
-    """What later steps need of earlier ones: the last value of each channel and its time, the sum and number
+    """The state that later steps need: the last value of each channel and its time, the sum and number
     of its values, and the time of the last step."""
 
     value: Float[Tensor, "batch channels"]
@@ -24,7 +24,7 @@ class Past(NamedTuple):
 
     @classmethod
     def before(cls, values: Float[Tensor, "batch time channels"], start: Float[Tensor, " batch"]) -> Past:
-        """Before the first step; what was never observed counts its time from there."""
+        """The state before the first step; for channels not yet observed, time is counted from there."""
         zeros = torch.zeros_like(values[:, 0])
         return cls(zeros, start[:, None].expand_as(zeros), zeros, zeros, start)
 
@@ -35,12 +35,12 @@ def look_back(
     times: Float[Tensor, "batch time"],
     past: Past | None = None,
 ) -> tuple[Float[Tensor, "batch time features"], Past]:
-    """Features of every step, and what the steps after need.
+    """Features of every step, and the state for later steps.
 
     There are six for each channel, feature by feature: the value, or the last one before it; whether it was
-    observed; log(1 + the time since the last one); whether there is one; the mean of those before, drawn
-    towards 0; log(1 + their number). Then log(1 + the time since the step before).
-    Times may fall as well as rise, so that the same function looks ahead along reversed sequences.
+    observed; log(1 + the time since the last one); whether there is one; the mean of the earlier values,
+    shrunk towards 0; log(1 + their number). Then log(1 + the time since the previous step). Times may
+    decrease as well as increase, so that the same function looks ahead along reversed sequences.
     """
     past = Past.before(values, times[:, 0]) if past is None else past
     index, moments = _last_before(observed), times[..., None].expand_as(values)
