@@ -5,7 +5,7 @@ steps may hold anything, including NaN: no result depends on them.
 """
 
 from seq2tens.functional.chunks import Transfer, apply_transfer, combine, transfer
-from seq2tens.functional.convolution import convolve, convolve_few, flat_kernel, reach
+from seq2tens.functional.convolution import convolve, reach, taps_first
 from seq2tens.functional.intervals import PrefixLS2T
 from seq2tens.functional.layer import Weights, ls2t, normalize_levels
 from seq2tens.functional.lifted import cut_into_runs, sum_runs
@@ -39,10 +39,8 @@ __all__ = [
     "clock",
     "combine",
     "convolve",
-    "convolve_few",
     "cut_into_runs",
     "difference",
-    "flat_kernel",
     "forward_fill",
     "lags",
     "lead_lag",
@@ -55,6 +53,7 @@ __all__ = [
     "sliding_ls2t",
     "state_functionals",
     "sum_runs",
+    "taps_first",
     "time_embedding",
     "transfer",
     "trim_heap",

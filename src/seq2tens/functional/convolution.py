@@ -2,35 +2,11 @@
 
 from __future__ import annotations
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
+from seq2tens.ops.convolution import convolve, taps_first
 
-from seq2tens.ops.convolution import convolve
-
-__all__ = ["convolve", "convolve_few", "flat_kernel", "reach"]
+__all__ = ["convolve", "reach", "taps_first"]
 
 
 def reach(kernel: int) -> tuple[int, int]:
     """How many steps a centred kernel sees before and after a step; an even one sees one more after it."""
     return (kernel - 1) // 2, kernel // 2
-
-
-def flat_kernel(
-    weight: Float[Tensor, "out_features in_features kernel"],
-) -> Float[Tensor, "kernel*in_features out_features"]:
-    """The kernel as the matrix that the values it sees, side by side, are multiplied with."""
-    return weight.permute(2, 1, 0).flatten(0, 1).contiguous()
-
-
-def convolve_few(
-    x: Float[Tensor, "batch time in_features"],
-    kernel: Float[Tensor, "kernel*in_features out_features"],
-    bias: Float[Tensor, " out_features"],
-) -> Float[Tensor, "batch time-kernel+1 out_features"]:
-    """`convolve`, without gradients, of so few steps that to arrange the weights anew would take longer."""
-    batch, time, channels = x.shape
-    places = time - len(kernel) // channels + 1
-    strides = (time * channels, channels, 1)
-    seen = x.contiguous().as_strided((batch, places, len(kernel)), strides).reshape(-1, len(kernel))
-    return torch.addmm(bias, seen, kernel).view(batch, places, len(bias))

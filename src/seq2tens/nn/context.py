@@ -102,12 +102,7 @@ class Whole:
         self, convolution: MaskedConv, x: Float[Tensor, "batch extended channels"], train_bias: bool
     ) -> Float[Tensor, "batch time out_features"]:
         """The convolution of steps that have their neighbours around them."""
-        bias = convolution.bias
-        if self.constants is None or bias is None:
-            return F.convolve(x, convolution.weight, bias, train_bias)
-        if convolution not in self.constants:
-            self.constants[convolution] = F.flat_kernel(convolution.weight)
-        return F.convolve_few(x, self.constants[convolution], bias)
+        return F.convolve(x, convolution.weight, convolution.bias, train_bias)
 
     def one_step(self) -> Whole:
         """The context of vectors as sequences of one step, which are whole wherever a network runs."""

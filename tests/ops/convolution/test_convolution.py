@@ -5,7 +5,8 @@ import torch
 from torch.testing import assert_close
 
 from contracts import EXACT
-from seq2tens.ops.convolution import convolve, cpu, reference
+from seq2tens.ops import dispatch
+from seq2tens.ops.convolution import convolve, cpu, gemm, reference, taps_first
 
 SHAPES = [(1, 5, 3, 4, 5), (4, 29, 13, 64, 8), (16, 8, 65, 33, 5), (3, 300, 7, 40, 3), (2, 4, 1, 1, 1)]
 
@@ -56,6 +57,30 @@ def test_strided_tensors():
         convolve(x[:, ::2, ::2], weight[:, ::2], bias),
         reference.convolve(x[:, ::2, ::2], weight[:, ::2], bias),
     )
+
+
+@pytest.mark.parametrize("shape", SHAPES[:4])
+@pytest.mark.parametrize("bias", [False, True])
+def test_weights_with_their_taps_first_are_multiplied_at_once(shape, bias):
+    x, weight, bias = (None if t is None else t.detach() for t in problem(shape, bias))
+    laid_out = taps_first(weight)
+    assert torch.equal(laid_out, weight)
+    assert dispatch.choose("convolution", None, x, laid_out, bias) is gemm.convolve
+    assert_close(convolve(x, laid_out, bias), reference.convolve(x, weight, bias), **EXACT)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda x, w, b: (x, w.contiguous(), b), "laid out"),
+        (lambda x, w, b: (x[:, :2], w, b), "shapes"),
+        (lambda x, w, b: (x[..., :2], w, b), "shapes"),
+        (lambda x, w, b: (x, w.requires_grad_(), b), "derivatives"),
+    ],
+)
+def test_what_is_not_multiplied_at_once(change, reason):
+    x, weight, bias = (t.detach() for t in problem((3, 12, 6, 5, 4)))
+    assert reason in gemm.unsupported(*change(x, taps_first(weight), bias))
 
 
 @pytest.mark.parametrize(

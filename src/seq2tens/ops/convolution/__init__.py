@@ -6,10 +6,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from seq2tens.ops import dispatch
-from seq2tens.ops.convolution import cpu, reference
+from seq2tens.ops.convolution import cpu, gemm, reference
+from seq2tens.ops.convolution.gemm import taps_first
 
+dispatch.register("convolution", "gemm", gemm.convolve, gemm.unsupported)
 dispatch.register("convolution", "cpu", cpu.convolve, cpu.unsupported)
 dispatch.register("convolution", "reference", reference.convolve, dispatch.always_supported)
+
+__all__ = ["convolve", "taps_first"]
 
 
 def convolve(
