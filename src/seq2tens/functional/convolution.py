@@ -12,14 +12,14 @@ __all__ = ["convolve", "convolve_few", "flat_kernel", "reach"]
 
 
 def reach(kernel: int) -> tuple[int, int]:
-    """How many steps a centred kernel sees before and after a step; an even one sees one more after it."""
+    """Return how many steps a centred kernel covers before and after a step; an even one, one more after."""
     return (kernel - 1) // 2, kernel // 2
 
 
 def flat_kernel(
     weight: Float[Tensor, "out_features in_features kernel"],
 ) -> Float[Tensor, "kernel*in_features out_features"]:
-    """The kernel as the matrix that the values it sees, side by side, are multiplied with."""
+    """Return the kernel as a matrix, by which the values that it covers, side by side, are multiplied."""
     return weight.permute(2, 1, 0).flatten(0, 1).contiguous()
 
 
@@ -28,7 +28,10 @@ def convolve_few(
     kernel: Float[Tensor, "kernel*in_features out_features"],
     bias: Float[Tensor, " out_features"],
 ) -> Float[Tensor, "batch time-kernel+1 out_features"]:
-    """`convolve`, without gradients, of so few steps that to arrange the weights anew would take longer."""
+    """Convolve a few steps with a `flat_kernel`, without gradients.
+
+    For few steps, rearranging the weights in every call, as `convolve` does, would take longer.
+    """
     batch, time, channels = x.shape
     places = time - len(kernel) // channels + 1
     strides = (time * channels, channels, 1)
