@@ -29,8 +29,10 @@ class LevelNorm(MaskedBatchNorm):
 
 
 class LS2TBlock(Network):
-    """Time, difference, LS2T, normalisation, flatten: `(batch, time, d)` to `(batch, time, order · width)`,
-    or to `(batch, order · width)` without `return_sequences`.
+    """Time, difference, LS2T, normalisation, flatten.
+
+    Maps `(batch, time, d)` to `(batch, time, order · width)`, or to `(batch, order · width)` without
+    `return_sequences`.
 
     Args:
         in_features: channels of the input.

@@ -1,4 +1,4 @@
-"""Contexts: where the steps of a sequence are. All in one tensor, on several processes, or still to come.
+"""Contexts: where the steps of a sequence are, in one tensor, on several processes, or still to come.
 
 A network is written once, in terms of the operations in which these cases differ, and runs in all of them:
 

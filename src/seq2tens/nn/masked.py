@@ -73,11 +73,11 @@ class MaskedConv(nn.Module):
 
 
 class MaskedBatchNorm(nn.Module):
-    """Batch normalisation per channel over the valid steps of sequences, `(batch, time, channels)`, or over
-    vectors, `(batch, channels)`.
+    """Batch normalisation per channel, over the valid steps of sequences or over vectors.
 
-    Masked steps must be finite, and become 0. The running variance follows the variance of the batch without
-    Bessel's correction, as in Keras. In training a NaN spreads to the whole batch, as in any such layer.
+    Sequences are `(batch, time, channels)`, vectors `(batch, channels)`. Masked steps must be finite, and
+    become 0. The running variance follows the variance of the batch without Bessel's correction, as in Keras.
+    In training a NaN spreads to the whole batch, as in any such layer.
     """
 
     running_mean: Tensor

@@ -62,10 +62,10 @@ class Plateau:
 
 @dataclass(frozen=True, kw_only=True)
 class OneCycle:
-    """Raise the rate from rate / `start` in the first `warmup` of the steps, then lower it to
-    rate / (`start` · `end`).
+    """One cycle: the rate rises from rate / `start` during `warmup`, then falls to rate / (`start` · `end`).
 
-    Meanwhile the first coefficient of Adam goes from 0.95 to 0.85 and back.
+    `warmup` is a fraction of the steps. Meanwhile the first coefficient of Adam goes from 0.95 to 0.85 and
+    back.
     """
 
     warmup: float = 0.3
@@ -94,7 +94,7 @@ class OneCycle:
 
 @dataclass(frozen=True, kw_only=True)
 class Cosine:
-    """Linear warm-up in the first `warmup` of the steps, then cosine decay to `floor` · rate."""
+    """Linear warm-up during the fraction `warmup` of the steps, then cosine decay to `floor` · rate."""
 
     warmup: float = 0.05
     floor: float = 0.0

@@ -53,7 +53,7 @@ def _project(x: Tensor, weight: Tensor, bias: Tensor | None, mask: Tensor | None
 
 
 def _inflow(s: int, chains: Chains, before: list[Tensor], factors: Tensor, coefficients: Tensor) -> Tensor:
-    """Return what a step adds to state s: terms in which it meets the last j vectors, j = 1, …, p."""
+    """Return what a step adds to state s: terms that pair it with the last j vectors, j = 1, …, p."""
     total: Tensor | None = None
     product: Tensor | None = None
     ancestor = s
