@@ -1,6 +1,5 @@
-// Batch normalisation over the rows that count. A task is a range of channels, each of `inner` neighbouring columns.
-// A sum belongs to one column and goes from row to row in doubles, so results do not depend on threads or on how many
-// lanes a vector has.
+// Batch normalisation over the valid rows. A task is a range of channels, each of `inner` adjacent columns. Every
+// column is summed from row to row in doubles, so results do not depend on threads or on the number of lanes.
 #include <algorithm>
 #include <cmath>
 
@@ -11,13 +10,13 @@ namespace SEQ2TENS_ISA {
 namespace batch_norm_detail {
 namespace {
 
-// How channels are cut into tasks: by shapes only, at cache lines of float32 where channels are columns.
+// How channels are divided into tasks: by shapes only, and at cache lines of float32.
 struct Shares {
-  int64_t unit;   // channels
+  int64_t unit;   // channels per unit
   int64_t units;
   int64_t tasks;
   int64_t threads;
-  double weight;  // of a value in a mean
+  double weight;  // weight of a value in a mean
 
   explicit Shares(const seq2tens_batch_norm& call) {
     constexpr int64_t kWorthATask = worth_a_task(1 << 16);  // numbers, some 20 µs
@@ -32,16 +31,16 @@ struct Shares {
   }
 };
 
-// The channels of a task, and numbers for each of their columns.
+// The channels of a task, and values for each of their columns.
 template <class T>
 struct Task {
   const seq2tens_batch_norm& call;
-  double weight;        // of a value in a mean
+  double weight;        // weight of a value in a mean
   int64_t first, last;  // channels
-  int64_t columns;      // of them
+  int64_t columns;      // number of columns
   Frame frame;
   T* mean;
-  T* factor;            // of centred values
+  T* factor;            // factor of centred values
   double *sum, *product;
 
   Task(const seq2tens_batch_norm& call, const Shares& shares, int64_t index) : call(call), weight(shares.weight) {
@@ -55,7 +54,7 @@ struct Task {
     product = frame.take_zeros<double>(columns);
   }
 
-  // Calls each(place of the first column) for every row that counts, others(place) for the rest.
+  // Calls each(place of the first column) for every valid row, others(place) for the rest.
   template <class Each, class Others>
   void for_each_row(const Each& each, const Others& others) const {
     const int64_t stride = call.channels * call.inner;
@@ -69,12 +68,12 @@ struct Task {
     for_each_row(each, [](int64_t) {});
   }
 
-  // A number per channel, to all of its columns.
+  // Copies one number per channel to all columns of the channel.
   void spread(const void* values, T* target) const {
     for (int64_t c = first; c < last; ++c, target += call.inner)
       std::fill(target, target + call.inner, static_cast<const T*>(values)[c]);
   }
-  // The total of a channel's columns.
+  // The sum over the columns of a channel.
   double fold(const double* sums, int64_t channel) const {
     double total = 0;
     for (int64_t j = 0; j < call.inner; ++j) total += sums[(channel - first) * call.inner + j];
@@ -112,7 +111,7 @@ void find_statistics(const Task<T>& task) {
     variances[c] = static_cast<T>(task.fold(task.product, c) * task.weight);
 }
 
-// Lets a running statistic follow that of the batch.
+// Moves a running statistic towards that of the batch.
 template <class T>
 void follow(const Task<T>& task, const void* batch, void* running) {
   const T* from = static_cast<const T*>(batch);
@@ -139,7 +138,8 @@ void forward_task(Task<T>& task) {
       [&](int64_t place) { std::fill(y + place, y + place + task.columns, T(0)); });
 }
 
-// What the derivative by every column loses: `level` for the mean and `slope`, times centred values, for the variance.
+// What is subtracted from the gradient of a column: `level` through the mean and, through the variance, `slope` times
+// the centred value.
 template <class T>
 struct Losses {
   T *level, *slope;

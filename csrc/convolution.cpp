@@ -1,5 +1,5 @@
-// Convolution over time as matrix products. The steps that a kernel sees stand side by side in memory, so the rows of
-// the left factor overlap, and nothing is copied. A task is a range of sequences, which depends on shapes only.
+// Convolution over time as matrix products. The steps that a kernel covers are adjacent in memory, so the rows of the
+// left factor overlap, and nothing is copied. A task is a range of sequences, which only depends on shapes.
 #include "sums.h"
 
 namespace seq2tens {
@@ -10,9 +10,9 @@ namespace {
 template <class T>
 struct Convolution {
   const seq2tens_convolution& call;
-  int64_t steps;   // of the result
-  int64_t inner;   // numbers that a kernel sees
-  int64_t worth;   // how many tasks the multiplications are worth
+  int64_t steps;   // steps of the result
+  int64_t inner;   // numbers that a kernel covers
+  int64_t worth;   // number of tasks that the multiplications justify
 
   explicit Convolution(const seq2tens_convolution& call)
       : call(call), steps(call.length - call.kernel + 1), inner(call.kernel * call.in_features) {
@@ -20,7 +20,7 @@ struct Convolution {
     worth = call.batch * steps * inner * call.out_features / kWorthATask;
   }
 
-  // Ranges of sequences. In the backward pass each has sums as large as the weight, so they are long.
+  // Number of ranges of sequences. In the backward pass each has sums as large as the weight, so there are fewer.
   int64_t slices(int64_t rows_at_least) const {
     const int64_t most = call.batch * steps / worth_a_task(rows_at_least);
     return std::max<int64_t>(1, std::min({call.batch, worth, most, int64_t{16}}));
@@ -30,7 +30,7 @@ struct Convolution {
     return static_cast<const T*>(call.x) + sequence * call.length * call.in_features;
   }
 
-  // The weight as right factor: [kernel, in, out], packed.
+  // The packed weight as right factor: [kernel, in, out].
   const T* pack_weight(Frame& frame) const {
     constexpr int64_t width = tile_columns<T>;
     const int64_t n = call.in_features, size = packed_size<T>(call.out_features, inner);
@@ -45,7 +45,7 @@ struct Convolution {
         }
     return packed;
   }
-  // The weight of the adjoint, which runs backwards: [kernel, out, in], packed.
+  // The packed weight of the adjoint, with reversed kernel: [kernel, out, in].
   const T* pack_adjoint(Frame& frame) const {
     constexpr int64_t width = tile_columns<T>;
     const int64_t n = call.in_features, m = call.out_features, size = packed_size<T>(n, call.kernel * m);
@@ -83,12 +83,12 @@ void forward(const seq2tens_convolution& call) {
   });
 }
 
-// Derivatives by the result of some sequences, one after the other, with zeros before, between and behind them, as many
-// steps as a kernel reaches. Between them a kernel sees two sequences, which the zeros make harmless.
+// Gradients of the result of some sequences, one after the other, with zeros before, between and after them, as many
+// steps as a kernel reaches. A kernel between two sequences covers parts of both, but only meets zeros.
 template <class T>
 struct Padded {
   int64_t gap;   // numbers that are 0 between two sequences
-  int64_t rows;  // steps of x for which there are derivatives
+  int64_t rows;  // steps of x that get gradients
   T* data;
 
   Padded(const Convolution<T>& convolution, const T* dy, Range sequences, T* data)
@@ -106,7 +106,7 @@ struct Padded {
   }
 };
 
-// Derivatives by weight and bias: sums of a slice, in doubles.
+// Gradients of weight and bias: sums over a slice, in doubles.
 template <class T>
 void sum_parameters(const Convolution<T>& convolution, const Padded<T>& dy, const T* x, ProductSum<T>& dweight,
                     double* dbias) {
@@ -114,7 +114,7 @@ void sum_parameters(const Convolution<T>& convolution, const Padded<T>& dy, cons
   Frame frame;
   const int64_t m = convolution.call.out_features, n = convolution.call.in_features;
   T* part = frame.take<T>(m);
-  const int64_t rows = dy.rows - convolution.call.kernel + 1;  // those behind would see more than there is of x
+  const int64_t rows = dy.rows - convolution.call.kernel + 1;  // later ones would read beyond the end of x
   for (int64_t i = 0; i < rows; i += kRowsAtOnce) {
     const int64_t count = std::min(kRowsAtOnce, rows - i);
     const T* drows = dy.data + dy.gap + i * m;
@@ -126,7 +126,7 @@ void sum_parameters(const Convolution<T>& convolution, const Padded<T>& dy, cons
 template <class T>
 void backward_slice(const Convolution<T>& convolution, const seq2tens_convolution_gradients& given, Range sequences,
                     const T* adjoint, double* dweight, double* dbias) {
-  constexpr int64_t kRows = 512;  // of sequences that are taken together
+  constexpr int64_t kRows = 512;  // rows of sequences that are processed together
   Frame frame;
   const seq2tens_convolution& call = convolution.call;
   const int64_t n = call.in_features, m = call.out_features;

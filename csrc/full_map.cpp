@@ -1,9 +1,9 @@
-// The full map over whole sequences. States are doubles whatever T is. Where only the last state is wanted its top
-// level is a sum over time of products h ⊗ x, taken for a block of steps at once; where all are, for one step. The
-// backward pass starts every block from a state that the forward pass kept, runs it again, and walks back; the top level
-// is never needed for that.
+// The full map over whole sequences. States are doubles for any T. The top level is a sum over time of products h ⊗ x,
+// taken for a block of steps at once if only the last state is needed, and step by step if all states are. For every
+// block, the backward pass repeats the steps from a state that the forward pass saved, then walks back. It never needs
+// the top level.
 //
-// A task is a range of groups of sequences. How a call is cut up depends on shapes only.
+// A task is a range of groups of sequences. How a call is divided only depends on shapes.
 #include "full_map_steps.h"
 
 namespace seq2tens {
@@ -15,7 +15,7 @@ struct Identity {
   int64_t operator[](int64_t q) const { return q; }
 };
 
-// The memory for a group of sequences, and what both passes do with it. Products of the top level are of type N.
+// The scratch memory for a group of sequences, and what both passes share. Products of the top level have type N.
 template <class T, bool Side>
 struct Work {
   typedef std::conditional_t<Side, double, T> N;
@@ -23,13 +23,13 @@ struct Work {
   const Map& map;
   const seq2tens_full_map& call;
   Frame frame;
-  int64_t dim, lower, factor, step_size;  // numbers in a step, below the top level, and in a factor of the top level
+  int64_t dim, lower, factor, step_size;  // numbers below the top level, in a factor of the top level, and in a step
   int64_t together;                       // steps whose products are summed at once
-  double* state;                          // [size] or, in the backward pass, the derivatives by it
+  double* state;                          // [size] the state; in the backward pass, its gradient
   double* rows;                           // [block + 1, step size] steps
-  N* room;                                // [block, step size] for the same numbers as N
-  const N* top_rows;                      // where those are
-  N* factors;                             // [block, factor] what the top level adds, times the step
+  N* room;                                // [block, step size] memory for the steps as N
+  const N* top_rows;                      // the steps as N
+  N* factors;                             // [block, factor] each times its step is added to the top level
   Lift lift;
   Step<Side> step;
 
@@ -52,7 +52,7 @@ struct Work {
   int64_t steps(int64_t block) const { return std::min(call.block, map.length - block * call.block); }
   double* checkpoints(int64_t group, int64_t block) const { return call.checkpoints + (group * map.blocks + block) * lower; }
 
-  // Room for numbers as N, if that is not double.
+  // Memory for numbers as N, unless N is double.
   N* room_as_needed(int64_t count) { return frame.take<N>(std::is_same<N, double>::value ? 0 : count); }
   static const N* convert(const double* numbers, int64_t count, N* room) {
     if constexpr (std::is_same<N, double>::value) {
@@ -63,7 +63,7 @@ struct Work {
     }
   }
 
-  // The sequences of a group in an array with `size` numbers for each. Where eight go side by side, missing ones are 0.
+  // The sequences of a group in an array with `size` numbers for each. In a group of eight, missing sequences are 0.
   template <class A>
   struct Sequences {
     A* first;
@@ -73,7 +73,7 @@ struct Work {
   Sequences<A> sequences(A* array, int64_t group, int64_t size) const {
     return {array + group * call.lanes * size, size, std::min(call.lanes, call.batch - group * call.lanes)};
   }
-  // target[place[q]] = number q of every sequence, counted from `offset`.
+  // Copies number q of every sequence, counted from `offset`, to target[place[q]].
   template <class Places>
   void read(Sequences<const T> source, int64_t offset, int64_t count, double* target, Places place) const {
     int64_t done = 0;
@@ -90,7 +90,7 @@ struct Work {
       for (int64_t q = done; q < count; ++q) target[place[q] * columns + w] = w < source.present ? numbers[q] : T(0);
     }
   }
-  // The other way round.
+  // Copies source[place[q]] to number q of every sequence.
   template <class Places>
   void write(const double* source, Sequences<T> target, int64_t offset, int64_t count, Places place) const {
     int64_t done = 0;
@@ -115,7 +115,7 @@ struct Work {
     if (call.increments) combine(1.0, rows + step_size, -1.0, rows, rows, count * step_size);
     top_rows = convert(rows, count * step_size, room);
   }
-  // What the top level adds at some steps.
+  // The products that some steps add to the top level.
   Products<N> products(int64_t first, int64_t count) const {
     return Products<N>{first + count, dim, top_rows, step_size, factors, factor, factor}.from(first);
   }
@@ -162,12 +162,12 @@ struct Backward : Work<T, Side> {
   using typename Base::N;
   using Base::call, Base::map, Base::step, Base::step_size, Base::lower, Base::factor, Base::rows, Base::dim;
   const seq2tens_full_map_gradients& given;
-  double* g;         // [size] derivatives by the state
-  double* drows;     // [block + 1, step size]; the last row is the first one of the block after
+  double* g;         // [size] gradient of the state
+  double* drows;     // [block + 1, step size]; the last row is the first one of the next block
   double* path;      // [block, lower] states before every step
   double* dfactors;  // [block, factor]
-  N* top_room;       // [dim, factor] for the top level of g as N
-  const N* top_g;    // where that is
+  N* top_room;       // [dim, factor] memory for the top level of g as N
+  const N* top_g;    // the top level of g as N
 
   Backward(const Map& map, const seq2tens_full_map_gradients& given)
       : Base(map),
@@ -201,14 +201,14 @@ struct Backward : Work<T, Side> {
     this->read(this->sequences(static_cast<const T*>(given.out), group, size), 0, size, g, map.places);
     top_g = Base::convert(Base::top(), dim * factor, top_room);
   }
-  // Derivatives by the state after one step of one sequence.
+  // Adds the gradient of the state after one step of one sequence.
   void add_gradients(int64_t group, int64_t row) {
     const int64_t size = map.levels.size();
     const T* dout = static_cast<const T*>(given.out) + (group * map.length + row) * size;
     for (int64_t q = 0; q < size; ++q) g[map.places[q]] += dout[q];
     top_g = Base::convert(Base::top(), dim * factor, top_room);
   }
-  // The states before every step of a block, and what the top level added there.
+  // Recomputes the states before every step of a block, and the factors of the top level.
   void rerun(int64_t group, int64_t block) {
     const double* checkpoints = Base::checkpoints(group, block);
     std::copy(checkpoints, checkpoints + lower, path);
@@ -221,7 +221,7 @@ struct Backward : Work<T, Side> {
       step.advance(before, after, x, call.order - 1);
     }
   }
-  // Through some steps. The derivatives by the top level are the same at all of them.
+  // Goes back through some steps. The gradient of the top level is the same at all of them.
   void retreat(int64_t first, int64_t count) {
     contract_products<Side>(Base::products(first, count), top_g, dfactors + first * factor, drows + first * step_size);
     for (int64_t i = first + count - 1; i >= first; --i) {
@@ -236,7 +236,7 @@ struct Backward : Work<T, Side> {
     const int64_t steps = Base::steps(block), offset = block * call.block * dim;
     const auto dx = this->sequences(static_cast<T*>(given.x), group, call.points * dim);
     if (call.increments) {
-      double* first = rows;  // the steps are not needed any more
+      double* first = rows;  // the steps are no longer needed
       combine(-1.0, drows, 0.0, drows, first, step_size);
       if (block == 0) this->write(first, dx, 0, dim, Identity());
       combine(1.0, drows, -1.0, drows + step_size, drows, steps * step_size);
@@ -255,7 +255,7 @@ void forward_groups(const Map& map) {
   });
 }
 
-// Derivatives by the coefficients are summed for each group, then over groups in their order.
+// Gradients of the coefficients are summed within each group, then over groups in their order.
 template <class T, bool Side>
 void backward_groups(const Map& map, const seq2tens_full_map_gradients& given, Frame& frame) {
   const int64_t p = map.call.lift_order;

@@ -1,4 +1,4 @@
-// Sums of products h ⊗ x of the full map, and their adjoints, for one sequence or for eight side by side.
+// Sums of products h ⊗ x of the full map, and their adjoints, for one sequence or for eight interleaved ones.
 #pragma once
 #include <algorithm>
 #include <type_traits>
@@ -10,9 +10,9 @@ namespace SEQ2TENS_ISA {
 namespace full_map_detail {
 namespace {
 
-constexpr int64_t kSide = 8;  // sequences side by side
+constexpr int64_t kSide = 8;  // interleaved sequences
 
-// A number or a vector of numbers, to be treated alike.
+// Access to a number or a vector of numbers, so that code can treat both alike.
 template <class V, class N>
 inline V get(const N* p) {
   if constexpr (std::is_same<V, N>::value)
@@ -37,7 +37,7 @@ inline N total(V v) {
   }
 }
 
-// Calls run(place, part) for the parts of a vector as doubles.
+// Calls run(place, part) for the parts of a vector, converted to doubles.
 template <class Run>
 inline void widen(double v, const Run& run) { run(0, v); }
 template <class Run>
@@ -49,8 +49,9 @@ inline void widen(Vector<float> v, const Run& run) {
   for (int64_t i = 0; i < Vectors<float>::lanes; i += kWideLanes) run(i, load_wide(lanes + i));
 }
 
-// Loops are written once, over units of neighbouring numbers, in registers V that hold some N each. A letter of a step
-// multiplies a whole unit: one coordinate of eight sequences, each with its own letter, or coordinates of one sequence.
+// Loops are written once, over units of adjacent numbers, in registers V that hold some N each. A unit is either one
+// coordinate of eight sequences or several coordinates of one sequence. A letter of a step multiplies a whole unit;
+// each of eight sequences has its own letter.
 template <class N, class V, bool Side>
 struct Unit {
   static constexpr int64_t lanes = sizeof(V) / sizeof(N), parts = Side ? kSide / lanes : 1, size = parts * lanes;
@@ -89,7 +90,7 @@ struct Span {
   int64_t begin, end;
 };
 
-// Calls run(unit, span) for the parts of `size` numbers that consist of units of one kind.
+// Calls run(unit, span) for the part of `size` numbers that consists of whole vectors, then for the rest.
 template <bool Side, class N, class Run>
 inline void over_units(int64_t size, const Run& run) {
   constexpr int64_t lanes = Side ? 1 : Vectors<N>::lanes;
@@ -119,7 +120,7 @@ inline double dot(const double* a, const double* b, int64_t count) {
   return sum;
 }
 
-// Steps x_k and factors h_k of a sum of h_k ⊗ x_k.
+// The steps x_k and the factors h_k of a sum of products h_k ⊗ x_k.
 template <class N>
 struct Products {
   int64_t steps;
@@ -132,13 +133,13 @@ struct Products {
   Products from(int64_t k) const { return {steps - k, dim, x + k * x_stride, x_stride, h + k * h_stride, h_stride, size}; }
 };
 
-// Stands in loops over tiles of single numbers, which gcc 12 would else turn into vectors that read a row beyond the
-// last one. Tiles of vectors are what they are.
+// Keeps gcc 12 from vectorising loops over tiles of single numbers: its vectors would read a row beyond the last one.
+// Tiles of vectors are not affected.
 inline void keep_scalar() { asm volatile(""); }
 
 constexpr int kTile = kWideLanes >= 8 ? 4 : 2;  // letters or units whose sums stay in registers
 
-// Calls run(count, place) for as many units at once as possible, from `Most` on by halves.
+// Calls run(count, place) for `Most` units at a time, then for half as many, and so on.
 template <int Most, class Run>
 inline void over_tiles(Span span, int64_t size, const Run& run) {
   int64_t q = span.begin;
@@ -146,7 +147,7 @@ inline void over_tiles(Span span, int64_t size, const Run& run) {
   if constexpr (Most > 1) over_tiles<Most / 2>({q, span.end}, size, run);
 }
 
-// J letters from letter j on, times U units of the factors from number q on.
+// Adds the products of J letters, from letter j on, and U units of the factors, from number q on.
 template <class Unit, int J, int U, class N>
 inline void add_tile(Products<N> p, int64_t j, int64_t q, double* target) {
   Unit sum[J][U] = {};
@@ -178,7 +179,7 @@ void add_products(Products<N> p, double* target) {
   });
 }
 
-// J letters from letter j on, times all units of one factor.
+// Adds the products of J letters, from letter j on, and all units of one factor.
 template <class Unit, int J, class M>
 inline void add_rows(Products<double> p, int64_t j, Span span, double weight, const double* before, M* after) {
   Unit letter[J];
@@ -205,7 +206,7 @@ inline void add_product(Products<double> p, double weight, const double* before,
   });
 }
 
-// U units of the derivatives by the first K factors: g contracted with their steps.
+// Finds U units of the gradients of the first K factors: g contracted with their steps.
 template <class Unit, int U, int K, class N>
 inline void contract_tile(Products<N> p, int64_t q, const N* g, double* dh) {
   Unit sum[U][K] = {};
@@ -222,7 +223,7 @@ inline void contract_tile(Products<N> p, int64_t q, const N* g, double* dh) {
     for (int v = 0; v < K; ++v) sum[u][v].write(dh + v * p.h_stride + q + u * Unit::size);
 }
 
-// J letters of the derivatives by the first K steps: g contracted with their factors.
+// Finds J letters of the gradients of the first K steps: g contracted with their factors.
 template <class Unit, int J, int K, class N>
 inline void contract_letters(Products<N> p, int64_t j, Span span, const N* g, double* dx) {
   Unit sum[J][K] = {};

@@ -1,8 +1,8 @@
-// One step of the full map and its adjoint, for one sequence or for eight side by side.
+// One step of the full map and its adjoint, for one sequence or for eight interleaved ones.
 //
-// A state holds the levels 0, 1, … one after the other in doubles; every coordinate is one number, or kSide numbers of
-// as many sequences. Words are stored with their newest letter first: the place of (a_1, …, a_m) in its level is
-// a_m d^(m-1) + … + a_1, so multiplying by a step runs over long contiguous pieces.
+// A state holds the levels 0, 1, … one after the other in doubles; every coordinate is one number, or kSide numbers for
+// as many sequences. Words are stored with their newest letter first: the index of (a_1, …, a_m) in its level is
+// a_m d^(m-1) + … + a_1, so a multiplication by a step runs over long contiguous ranges.
 #pragma once
 #include "full_map_products.h"
 #include "parallel.h"
@@ -12,7 +12,7 @@ namespace SEQ2TENS_ISA {
 namespace full_map_detail {
 namespace {
 
-// Where levels begin, counted in coordinates.
+// The offsets of the levels, in coordinates.
 struct Levels {
   int64_t dim;
   int64_t order;
@@ -22,7 +22,7 @@ struct Levels {
   int64_t size() const { return start[order + 1]; }
 };
 
-// The lift's coefficients, and their derivatives if these are wanted.
+// The coefficients of the lift, and their gradients, or NULL.
 struct Lift {
   int64_t order;
   const double* coefficients;
@@ -38,7 +38,7 @@ struct Step {
   const Levels& levels;
   const Lift& lift;
   double* chain;   // [lower] the inner brackets, each at its level
-  double* dchain;  // [lower] derivatives by them
+  double* dchain;  // [lower] gradients of the brackets
 
   int64_t place(int64_t m) const { return levels.start[m] * columns; }
   int64_t numbers(int64_t m) const { return levels.count(m) * columns; }
@@ -47,22 +47,22 @@ struct Step {
     return {1, levels.dim, x, 0, h, 0, numbers(m - 1)};
   }
 
-  // Puts bracket k of h for level m >= 2, the one outside of bracket k - 1 in the chain, at `target`.
+  // Writes bracket k of h for level m >= 2 to `target`; it encloses bracket k - 1, which is in the chain.
   template <class N>
   void find_bracket(int64_t m, int64_t k, const double* s, const double* x, N* target) const {
     const double* level = s + place(k);
     if (k > lowest(m)) return add_product<Side>(product(chain + place(k - 1), k, x), lift[m - k], level, target);
-    // S_0 = 1 enters as a multiple of x, if there are as many coefficients
+    // S_0 = 1 enters as a multiple of x, if there are enough coefficients
     const bool whole = lift.order >= m;
     combine(lift[m - k], level, whole ? lift[m] : 0.0, whole ? x : level, target, numbers(k));
   }
 
-  // Puts the inner brackets of h for level m into the chain.
+  // Writes the inner brackets of h for level m to the chain.
   void find_brackets(int64_t m, const double* s, const double* x) const {
     for (int64_t k = lowest(m); k < m - 1; ++k) find_bracket(m, k, s, x, chain + place(k));
   }
 
-  // Puts h for level m at `last`, and its inner brackets into the chain.
+  // Writes h for level m to `last`, and its inner brackets to the chain.
   template <class N>
   void find_factor(int64_t m, const double* s, const double* x, N* last) const {
     if (m == 1) return std::fill(last, last + columns, static_cast<N>(lift[1]));
@@ -70,9 +70,9 @@ struct Step {
     find_bracket(m, m - 1, s, x, last);
   }
 
-  // Levels 1 to `order` of the state after a step; it may be the one before.
+  // Finds levels 1 to `order` of the state after a step; `after` may be `before`.
   void advance(const double* before, double* after, const double* x, int64_t order) const {
-    for (int64_t m = order; m >= 2; --m) {  // each level needs the old values of those below
+    for (int64_t m = order; m >= 2; --m) {  // each level needs the old values of lower levels
       double* h = chain + place(m - 1);
       find_factor(m, before, x, h);
       add_product<Side>(product(h, m, x), 1.0, before + place(m), after + place(m));
@@ -80,7 +80,7 @@ struct Step {
     if (order >= 1) combine(lift[1], x, 1.0, before + place(1), after + place(1), numbers(1));
   }
 
-  // Adjoint of `find_factor`: from `flow`, by h, to the state, the step and the coefficients.
+  // Adjoint of `find_factor`: from `flow`, the gradient of h, to those of the state, the step and the coefficients.
   void unwind(int64_t m, const double* s, const double* x, const double* flow, double* g, double* dx) const {
     const int64_t low = lowest(m);
     for (int64_t k = m - 1; k >= low; --k) {
@@ -104,10 +104,10 @@ struct Step {
     if (lift.gradients) lift.gradients[m - 1] += dot(x, flow, numbers(1));
   }
 
-  // Adjoint of `advance`: g is by the state after the step, then by s, the one before. dx adds up.
+  // Adjoint of `advance`: g is the gradient of the state after the step, then of s, the one before. Adds to dx.
   void retreat(double* g, const double* s, const double* x, double* dx, int64_t order) const {
     if (order >= 1) add_letters(1, x, g + place(1), dx);
-    for (int64_t m = 2; m <= order; ++m) {  // a level is read before those above add to it
+    for (int64_t m = 2; m <= order; ++m) {  // a level is read before higher levels add to it
       double *h = chain + place(m - 1), *dh = dchain + place(m - 1);
       find_factor(m, s, x, h);
       contract_some<Side, 1>(product(h, m, x), g + place(m), dh, dx);
@@ -116,11 +116,11 @@ struct Step {
   }
 };
 
-// A call, its levels, and the order of words in its results.
+// A call, its levels, the order of words in its results, and its division into tasks.
 struct Map {
   const seq2tens_full_map& call;
   Levels levels;
-  const int64_t* places;  // [size] of every coordinate of a result in the state
+  const int64_t* places;  // [size] place in the state of every coordinate of a result
   int64_t length;         // steps
   int64_t blocks;
   int64_t groups;
@@ -145,7 +145,7 @@ struct Map {
   }
 
  private:
-  // A word's first letter comes first in a result and last in the state.
+  // The first letter of a word varies slowest in a result and fastest in the state.
   const int64_t* find_places(int64_t* places) const {
     const int64_t d = levels.dim, *start = levels.start;
     places[0] = 0;

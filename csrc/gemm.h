@@ -1,15 +1,15 @@
-// Matrix products. Every element is one sum from the first term to the last, fused multiply-adds in T, so its bits
-// depend on its row and its column alone: not on neighbours, threads, alignment, or how many lanes a vector has.
+// Matrix products. Every element is one sum from the first term to the last, with fused multiply-adds in T, so its bits
+// only depend on its row and its column, not on neighbours, threads, alignment or the number of lanes of a vector.
 //
-// Factors are packed into panels, as in BLIS: `b` into columns as wide as a tile, `a` into rows as high as one, both
-// with all that a step of the sum needs side by side. A tile of the result stays in registers.
+// Factors are packed into panels, as in BLIS: `b` into columns as wide as a tile, `a` into rows as high as a tile. In
+// both, the numbers for one step of the sum are adjacent. A tile of the result stays in registers.
 #pragma once
 #include "parallel.h"
 
 namespace seq2tens {
 namespace SEQ2TENS_ISA {
 
-// A matrix in rows, `stride` numbers apart, or the transpose of one.
+// A row-major matrix with rows `stride` numbers apart, or the transpose of one.
 template <class T>
 struct Matrix {
   T* data;
@@ -24,7 +24,7 @@ struct ProductSize {
   int64_t rows, columns, inner;
 };
 
-// The largest tile whose sums fit the registers, 32 of them or 16.
+// The largest tile whose sums fit into the registers, of which there are 32 or 16.
 constexpr int64_t kTileRows = kVectorBytes == 64 ? 12 : 6, kTileVectors = 2;
 template <class T>
 constexpr int64_t tile_columns = kTileVectors * Vectors<T>::lanes;
@@ -34,8 +34,8 @@ int64_t packed_size(int64_t columns, int64_t inner) {
   return round_up(columns, tile_columns<T>) * inner;
 }
 
-// Cuts the `count` rows of a matrix, each with `inner` numbers, into panels of `height`; the last one is filled up with
-// zeros.
+// Packs the `count` rows of a matrix, each with `inner` numbers, into panels of `height` rows; the last panel is padded
+// with zeros.
 template <class T>
 void pack_panels(Matrix<const T> matrix, int64_t count, int64_t inner, int64_t height, T* packed) {
   for (int64_t first = 0; first < count; first += height, packed += height * inner) {
@@ -48,14 +48,14 @@ void pack_panels(Matrix<const T> matrix, int64_t count, int64_t inner, int64_t h
   }
 }
 
-// `b` in the order in which `multiply_packed` reads it.
+// Packs `b` in the order in which `multiply_packed` reads it.
 template <class T>
 void pack(Matrix<const T> b, int64_t columns, int64_t inner, T* packed) {
   b.transposed = !b.transposed;
   pack_panels(b, columns, inner, tile_columns<T>, packed);
 }
 
-// A tile of the result: the panels that it is a product of, and where it belongs.
+// A tile of the result: the panels whose product it is, and its place in the result.
 template <class T>
 struct Tile {
   const T *a, *b;
@@ -65,7 +65,7 @@ struct Tile {
   int64_t columns;
 };
 
-// The first `R` rows of a tile.
+// Computes the first `R` rows of a tile.
 template <class T, int R>
 void multiply_tile(const Tile<T>& tile) {
   constexpr int64_t lanes = Vectors<T>::lanes;
@@ -95,7 +95,7 @@ void multiply_rows(int64_t rows, const Tile<T>& tile) {
 // result = a · b + beta · result, where beta is 0 or 1 and `b` is packed.
 template <class T>
 void multiply_packed(ProductSize size, Matrix<const T> a, const T* b, T beta, Matrix<T> result) {
-  constexpr int64_t kRowsAtOnce = 16 * kTileRows;  // of `a`, packed: they stay in a core's second cache
+  constexpr int64_t kRowsAtOnce = 16 * kTileRows;  // packed rows of `a`, which stay in the L2 cache of a core
   Frame frame;
   T* packed = frame.take<T>(kRowsAtOnce * size.inner);
   for (int64_t first = 0; first < size.rows; first += kRowsAtOnce) {

@@ -1,5 +1,5 @@
-// Intervals from rows of tables, joined in registers and the first cache. Most of the time goes into finding the rows
-// in memory, so those of the next intervals are asked for in advance.
+// Look-up of intervals: rows of tables are joined in registers and the L1 cache. Most of the time goes into loading
+// rows from memory, so those of the next intervals are prefetched.
 #include "subwords.h"
 #include "parallel.h"
 
@@ -8,15 +8,15 @@ namespace SEQ2TENS_ISA {
 namespace intervals_detail {
 namespace {
 
-// A table and the row in it that belongs to each interval.
+// A table, and the row that each interval uses.
 template <class T>
 struct Part {
   const T* table;
   const int64_t* rows;
-  int64_t size;  // of a row
+  int64_t size;  // numbers per row
 
   const T* row(int64_t interval) const { return table + rows[interval] * size; }
-  // Inlined by force: gcc believes that a function which only fetches does nothing, and drops calls of it.
+  // Always inlined, because gcc assumes that a function that only prefetches does nothing and drops calls of it.
   __attribute__((always_inline)) void fetch(int64_t interval) const {
     const T* numbers = row(interval);
     for (int64_t k = 0; k < size; k += static_cast<int64_t>(64 / sizeof(T))) __builtin_prefetch(numbers + k);
@@ -41,18 +41,18 @@ struct Lookup {
   }
 };
 
-// A vector of functionals from column q on, or only `count` of them, of one interval.
+// Joins a vector of functionals from column q on, or only `count` of them, for one interval.
 template <class T, bool Whole>
 struct Column {
   const Lookup<T>& lookup;
   int64_t q, count;
-  Vector<T>* states;  // room for one per state
+  Vector<T>* states;  // one vector per state
 
   Vector<T> read(const T* row, int64_t word) const {
     const T* p = row + (word - 1) * lookup.call.width + q;
     return Whole ? load(p) : load_some(p, count);
   }
-  // Puts steps after those seen so far. Long words come first: they need short ones as they were.
+  // Appends a row of values to the steps so far. Long words come first, because they need the old values of short ones.
   void append(const T* row) const {
     const seq2tens_subwords& subwords = lookup.subwords;
     for (int64_t i = 0; i < subwords.words; ++i) {
@@ -78,7 +78,7 @@ struct Column {
   }
 };
 
-// The last vector begins so that it ends with the row: some functionals are looked up twice.
+// The last vector is aligned to the end of the row, so some functionals are looked up twice.
 template <class T>
 void run_interval(const Lookup<T>& lookup, int64_t interval, Vector<T>* states) {
   constexpr int64_t lanes = Vectors<T>::lanes;

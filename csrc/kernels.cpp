@@ -1,5 +1,5 @@
-// All kernels for one instruction set. CMake compiles this file once for each of them, with the set's name as the
-// namespace SEQ2TENS_ISA: code for one processor is never linked into another's.
+// All kernels for one instruction set. CMake compiles this file once for each set, with its name as the namespace
+// SEQ2TENS_ISA, so that code for one processor is never linked into that for another.
 #include "kernels.h"
 
 #include <new>
@@ -16,7 +16,7 @@ namespace seq2tens {
 namespace SEQ2TENS_ISA {
 namespace {
 
-// Runs a kernel in the precision that its call asks for.
+// Runs a kernel; returns 1 if there is not enough memory.
 template <class Call>
 int64_t guarded(void (*run)(const Call&), const Call* call) {
   try {

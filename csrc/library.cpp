@@ -9,7 +9,7 @@
 
 namespace seq2tens {
 
-// The instruction sets this library has, best first: their names, kernels, and whether this processor has them.
+// The instruction sets of this library, best first: their names, kernels, and whether this processor supports them.
 #if defined(SEQ2TENS_X86_64_LEVELS)
 namespace x86_64_v2 { extern const Kernels kernels; }
 namespace x86_64_v3 { extern const Kernels kernels; }

@@ -1,9 +1,10 @@
-// The LS2T recursion: a block of steps is multiplied with all vectors into memory that fits the cache, and scanned
-// there. The backward pass starts every block from a state that the forward pass kept, runs it again, and walks back.
-// Products, too, can be kept: a quarter of the multiplications of a training step, for as much memory as the result.
+// The LS2T recursion: a block of steps is multiplied by all vectors, into memory that fits into the cache, and scanned
+// there. For every block, the backward pass repeats the scan from a state that the forward pass saved, then walks back.
+// The products can be kept, too: that saves a quarter of the multiplications of a training step, and takes as much
+// memory as the result.
 //
-// A task is a range of sequences and a group of functionals. How a call is cut into tasks depends on shapes only, and
-// sums over tasks are taken in their order, so results do not depend on threads.
+// A task is a range of sequences and a group of functionals. How a call is divided into tasks only depends on shapes,
+// and sums over tasks are taken in their order, so results do not depend on threads.
 #include <cstring>
 
 #include "ls2t_lifted.h"
@@ -17,21 +18,21 @@ struct Shares {
   int64_t slices;    // ranges of sequences
   int64_t groups;    // ranges of functionals
   int64_t width;     // functionals of a group, padded
-  int64_t together;  // short sequences that share a matrix product
+  int64_t together;  // number of short sequences that share a matrix product
   int64_t threads;
   int64_t tasks() const { return slices * groups; }
 };
 
 Shares share_out(const seq2tens_ls2t& call) {
   constexpr int64_t kWorthATask = worth_a_task(1500000);  // multiplications, about 20 µs
-  constexpr int64_t kMostGradients = int64_t{1} << 22;    // numbers in all slices' derivatives by weights
+  constexpr int64_t kMostGradients = int64_t{1} << 22;    // numbers in the weight gradients of all slices
   const int64_t columns = call.words->components * call.width;
   const int64_t worth = call.batch * call.length * columns * (call.features + 8) / kWorthATask;
   const int64_t room = std::max<int64_t>(2, kMostGradients / std::max<int64_t>(1, columns * call.features));
   Shares shares;
   shares.slices = std::max<int64_t>(1, std::min({call.batch, worth - worth % 2, room, int64_t{16}}));
   const int64_t vectors = round_up(call.width, kFunctionalLanes) / kFunctionalLanes;
-  // a batch of one to three is cut by functionals, too
+  // a batch of one to three sequences is also divided by functionals
   const int64_t wanted = call.batch < 4 ? std::min<int64_t>(4, worth) / shares.slices : 1;
   const int64_t per_group = (vectors + std::max<int64_t>(1, wanted) - 1) / std::max<int64_t>(1, wanted);
   shares.width = std::max<int64_t>(1, per_group) * kFunctionalLanes;
@@ -41,23 +42,23 @@ Shares share_out(const seq2tens_ls2t& call) {
   return shares;
 }
 
-// A place in an array that may be missing.
+// A pointer into an array that may be missing.
 template <class T>
 T* at(const void* array, int64_t offset) {
   return array ? static_cast<T*>(const_cast<void*>(array)) + offset : nullptr;
 }
 
-// A call with its parameters packed: group by group, functionals padded with zeros.
+// A call with packed parameters: group by group, with functionals padded with zeros.
 template <class T>
 struct Recursion {
   const seq2tens_ls2t& call;
   const seq2tens_words& words;
   Shares shares;
-  int64_t columns;      // of a group
-  const T* panels;      // of every group's weight, [features, columns], packed
-  const T* transposes;  // of the transposed ones, only for the backward pass
+  int64_t columns;      // columns of a group
+  const T* panels;      // the packed weight of every group, [features, columns]
+  const T* transposes;  // the packed transposes, for the backward pass only
   const T* bias;        // [groups, columns]
-  const double* powers; // [groups, longest + 1, group width], only with a lift
+  const double* powers; // [groups, longest + 1, group width], with a lift only
 
   Recursion(const seq2tens_ls2t& call, Frame& frame, bool is_backward)
       : call(call), words(*call.words), shares(share_out(call)), columns(words.components * shares.width) {
@@ -84,9 +85,9 @@ struct Recursion {
   bool is_lifted() const { return call.coefficients != nullptr; }
   int64_t blocks() const { return (call.length + call.block - 1) / call.block; }
   bool is_padded() const { return shares.groups * shares.width != call.width; }
-  // The room for products is that of functionals without padding.
+  // The memory for products has no room for padded functionals.
   bool keeps_products() const { return call.products && shares.groups == 1 && !is_padded(); }
-  // One chain's states replace its inner products, which may then stand where the states will.
+  // Whether inner products can be stored in the output: the states of a single chain replace them one by one.
   bool is_in_place() const {
     return call.out && !call.mask && !is_lifted() && shares.groups == 1 && !is_padded() && is_one_chain(words);
   }
@@ -100,7 +101,7 @@ struct Recursion {
       std::fill(packed + g * group_stride + count, packed + g * group_stride + shares.width, N(0));
     }
   }
-  // The weight of every group, or its transpose, as right factor of a product.
+  // Packs the weight of every group, or its transpose, as the right factor of a product.
   const T* pack_groups(const T* weight, bool transposed, Frame& frame) const {
     const int64_t outer = transposed ? call.features : columns, inner = transposed ? columns : call.features;
     const int64_t size = packed_size<T>(outer, inner);
@@ -119,7 +120,7 @@ struct Recursion {
   }
 };
 
-// The sequences and functionals of a task, and a thread's memory for it.
+// The sequences and functionals of a task, and the scratch memory of its thread.
 template <class T>
 struct Task {
   const Recursion<T>& recursion;
@@ -127,12 +128,12 @@ struct Task {
   Frame frame;
   int64_t group;
   Range sequences;
-  int64_t first;        // functional
-  int64_t functionals;  // without padding
+  int64_t first;        // first functional
+  int64_t functionals;  // number of functionals, without padding
   const T* panels;
   const T* bias;
   Lift lift;
-  T* rows;              // [block, features] rows that count, where x does not hold them side by side
+  T* rows;              // [block, features] valid rows without gaps, used with a mask
   T* products;          // [block, columns]
   double* states;       // [positions, group width]
   Vector<T>* letters;   // three vectors per letter of the longest word
@@ -160,7 +161,7 @@ struct Task {
   int64_t most_rows() const {
     return std::min(call.block, std::max<int64_t>(1, call.length)) * std::min(recursion.shares.together, call.batch);
   }
-  // Steps of block `index` of a sequence, as the scan meets blocks.
+  // The steps of block `index` of a sequence, in the order of the scan.
   Range block_range(int64_t index) const {
     Range range(0, 0, 1);
     const int64_t begin = index * call.block, end = std::min(begin + call.block, call.length);
@@ -172,7 +173,7 @@ struct Task {
     return {count, call.mask ? call.mask + row : nullptr, call.reverse != 0};
   }
 
-  // The rows of x from `row` on that count, without gaps.
+  // The valid rows of x from `row` on, without gaps.
   struct Rows {
     const T* data;
     int64_t count;
@@ -187,7 +188,7 @@ struct Task {
     return {rows, counted};
   }
 
-  // Where the products of the rows from `row` on go in the forward pass.
+  // Where the forward pass stores the products of the rows from `row` on.
   T* room_for_products(int64_t row) const {
     if (recursion.keeps_products()) return at<T>(call.products, row * recursion.columns);
     return recursion.is_in_place() ? at<T>(call.out, row * recursion.columns) : products;
@@ -197,7 +198,7 @@ struct Task {
     multiply_packed<T>({of.count, columns, call.features}, {of.data, call.features}, panels, 0, {products, columns});
   }
 
-  // Puts the states of a sequence into `values`, a double for each position of the words.
+  // Copies the states of a sequence to `values`, with a double for each position of the words.
   template <class Source>
   void read_states(double* values, const Source* source, bool owned_only) const {
     const seq2tens_words& words = recursion.words;
@@ -210,7 +211,7 @@ struct Task {
       for (int64_t k = 0; k < functionals; ++k) value[k] = row[k];
     }
   }
-  // Derivatives by shared states add up.
+  // The gradients of a shared state add up.
   void write_adjoints(const double* values, T* target) const {
     const seq2tens_words& words = recursion.words;
     for (int64_t p = 0; target && p < positions_of(words); ++p) {
@@ -239,7 +240,7 @@ Scan<T> scan_of(const Task<T>& task, Steps steps, int64_t rows, const T* factors
           task.bias, task.states, nullptr,        r.words.levels * r.call.width, r.call.width};
 }
 
-// One block of one sequence; `rows` of its steps count.
+// Scans one block of one sequence.
 template <class T>
 void scan_block(const Task<T>& task, const Scan<T>& scan) {
   for (int64_t w = 0; w < task.recursion.words.count; ++w) {
@@ -268,7 +269,7 @@ void forward_task(const Recursion<T>& r, int64_t index) {
       const auto rows = task.load_rows(row, number * range.size());
       T* factors = task.room_for_products(row);
       task.multiply_weight(rows, factors);
-      if (r.keeps_products())  // steps that do not count leave room at the end, which somebody may look at
+      if (r.keeps_products())  // invalid steps have no products, but the whole array must be initialised
         std::fill(factors + rows.count * r.columns, factors + number * range.size() * r.columns, T(0));
       for (int64_t k = 0; k < number; ++k) {
         const int64_t sequence = b + k, here = row + k * call.length;
@@ -285,7 +286,7 @@ void forward_task(const Recursion<T>& r, int64_t index) {
   }
 }
 
-// Derivatives by parameters: every task sums its own, in doubles.
+// Gradients of the parameters: every task has its own sums, in doubles.
 template <class T>
 struct ParameterSums {
   double* weight;        // [tasks, features, columns]
@@ -309,9 +310,9 @@ struct BackwardTask : Task<T> {
   const seq2tens_ls2t_gradients& given;
   double* adjoints;   // [positions, group width]
   T* dfactors;        // [block, columns]
-  T* dx;              // of all sequences, for this group
+  T* dx;              // gradients of all sequences, through this group
   T* dx_rows;         // [block, features]
-  const T* transpose; // of the group's weight, packed
+  const T* transpose; // the packed transpose of the group's weight
   T* part;            // [columns]
   Vector<T>* path;    // [block, longest]
   LiftGradients lift_gradients;
@@ -344,7 +345,7 @@ struct BackwardTask : Task<T> {
     };
   }
 
-  // The states after block i are behind us: back to those before it, with derivatives by its inner products.
+  // Takes the adjoints from the states after a block to those before it, and finds the gradients of its inner products.
   void retrace_block(const Scan<T>& scan, const T* dout, T* drows) {
     const Retrace<T> back{scan,  dout, adjoints,     drows, recursion.is_lifted() || recursion.words.shared != 0,
                           path, this->letters};
@@ -357,7 +358,7 @@ struct BackwardTask : Task<T> {
     }
   }
 
-  // Derivatives by x, weight and bias from those by the inner products of some rows.
+  // Finds the gradients of x, weight and bias from those of the inner products of some rows.
   void pull_back(int64_t row, int64_t steps, const T* rows, int64_t count) {
     const int64_t n = call.features;
     T* target = call.mask ? dx_rows : dx + row * n;
@@ -367,7 +368,7 @@ struct BackwardTask : Task<T> {
     if (call.mask) spread_rows(row, steps);
   }
 
-  // Puts rows without gaps where their steps are, 0 elsewhere.
+  // Copies rows without gaps to their steps; other steps become 0.
   void spread_rows(int64_t row, int64_t steps) {
     const int64_t n = call.features;
     const T* source = dx_rows;
@@ -421,8 +422,8 @@ void backward_task(BackwardTask<T>& task) {
   task.dweight.finish();
 }
 
-// Sums a row of functionals over the slices of every group, in their order. Tasks have arrays of `size` numbers, in
-// which the row begins at `place`.
+// Sums a row of functionals over the slices of every group, in their order. Each task has an array of `size` numbers,
+// in which the row begins at `place`.
 template <class Target>
 void sum_slices(const Shares& shares, const double* parts, int64_t size, int64_t place, Target* row, int64_t width) {
   for (int64_t start = 0; start < width; start += shares.width) {
@@ -435,7 +436,7 @@ void sum_slices(const Shares& shares, const double* parts, int64_t size, int64_t
   }
 }
 
-// Puts sums over tasks where the parameters have them.
+// Writes the sums over tasks to the gradients of the parameters.
 template <class T>
 void sum_parameters(const Recursion<T>& r, const ParameterSums<T>& sums, const seq2tens_ls2t_gradients& out,
                     Frame& frame) {
@@ -479,7 +480,7 @@ void backward(const seq2tens_ls2t_gradients& given) {
   const ParameterSums<T> sums(r, frame);
   const int64_t size = call.batch * call.length * call.features;
   T* dx = static_cast<T*>(given.x);
-  T* others = frame.take<T>((r.shares.groups - 1) * size);  // derivatives by x through the other groups
+  T* others = frame.take<T>((r.shares.groups - 1) * size);  // gradients of x through the other groups
   for_each_task(r.shares.tasks(), r.shares.threads, [&](int64_t index) {
     const int64_t group = index / r.shares.slices;
     BackwardTask<T> task(r, index, given, sums, group == 0 ? dx : others + (group - 1) * size);

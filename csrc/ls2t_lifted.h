@@ -1,4 +1,4 @@
-// The recursion with any lift and decay, in doubles whatever T is: one word over a block of steps, and its adjoint.
+// The recursion with any lift and decay, in doubles for any T: one word over a block of steps, and its adjoint.
 #pragma once
 #include "ls2t_scan.h"
 
@@ -9,11 +9,11 @@ namespace {
 struct Lift {
   int64_t order;
   const double* coefficients;  // [order]
-  const double* powers;        // [longest + 1, group width] of the decay
+  const double* powers;        // [longest + 1, group width] powers of the decay
 };
 
-// A state and all of its ancestors, of one vector of functionals: `value[0]` is the empty word. It holds copies: what
-// references show would have to be read again after every store.
+// The states of a word for one vector of functionals; `value[0]` is that of the empty word. Members are copies, because
+// members behind references would have to be read again after every store.
 template <class T>
 struct LiftedWord {
   Scan<T> scan;
@@ -23,7 +23,7 @@ struct LiftedWord {
 
   Wide power(int64_t m) const { return load_wide(lift.powers + m * scan.group_width + q); }
   int64_t terms(int64_t m) const { return std::min(lift.order, m); }
-  // The inner product of a row with vector m, counted from 1.
+  // The inner product of a row with vector m of the word, counted from 1.
   Wide factor(const T* row, int64_t m) const {
     const int64_t column = word.component[m - 1] * scan.group_width + q;
     return load_wide(row + column) + load_wide(scan.bias + column);
@@ -49,7 +49,7 @@ struct LiftedWord {
   }
 };
 
-// Runs one word through a block; `value` has room for a vector per letter and one more.
+// Scans a block with one word; `value` has room for one vector per letter and one more.
 template <class T>
 void scan_lifted_word(const Scan<T>& scan, const Word& word, const Lift& lift, Wide* value) {
   for (int64_t q = 0; q < scan.functionals; q += kWideLanes) {
@@ -72,7 +72,7 @@ void scan_lifted_word(const Scan<T>& scan, const Word& word, const Lift& lift, W
   }
 }
 
-// Derivatives by coefficients and powers, a sum for every functional, and room for vectors.
+// Gradients of coefficients and powers, with a sum for every functional, and scratch memory.
 struct LiftGradients {
   double* coefficients;  // [order, group width]
   double* powers;        // [longest + 1, group width]
@@ -84,9 +84,9 @@ struct LiftGradients {
 
 inline void add_to(double* sums, Wide part) { store_wide(sums, load_wide(sums) + part); }
 
-// Adjoint of one step; `value` are the states before it. Term j of state m is c_j times the last j factors of its
-// word times a faded ancestor. `tail[j]` sums what multiplies the last j + 1 factors over all terms from j + 1 on, so
-// that no factor is divided out.
+// Adjoint of one step; `value` are the states before it. Term j of state m is c_j times the last j factors of its word
+// times a decayed ancestor. `tail[j]` is what multiplies the last j + 1 factors, summed over all terms from j + 1 on;
+// with it no division is needed.
 template <class T>
 void retreat(const LiftedWord<T>& lifted, const LiftGradients& out, const T* row, T* drow, const Wide* value) {
   const Word& word = lifted.word;

@@ -1,7 +1,7 @@
-// One word of functionals over a block of steps of one sequence: the recursion and its adjoint.
+// The recursion and its adjoint for one word of functionals, over a block of steps of one sequence.
 //
-// Between blocks a state is a double, whatever T is. Within a block only the change since its beginning is summed in
-// T, so that sums over a million steps stay accurate. Functionals lie side by side, one per lane.
+// Between blocks a state is a double, for any T. Within a block only the change since its beginning is summed in T, so
+// that sums over a million steps stay accurate. Each lane holds one functional.
 #pragma once
 #include <algorithm>
 #include <type_traits>
@@ -12,14 +12,14 @@ namespace seq2tens {
 namespace SEQ2TENS_ISA {
 namespace {
 
-// Steps of a block in memory, in the order in which the scan meets them.
+// The steps of a block in memory; `i` counts them in the order of the scan.
 struct Steps {
   int64_t count;
-  const uint8_t* mask;  // of the first step in memory; NULL: all count
+  const uint8_t* mask;  // mask from the first step in memory on; NULL: all steps are valid
   bool reverse;
   int64_t place(int64_t i) const { return reverse ? count - 1 - i : i; }
   bool counts(int64_t i) const { return !mask || mask[place(i)]; }
-  // How many rows the steps that count take, without gaps.
+  // The number of valid steps.
   int64_t rows() const {
     if (!mask) return count;
     int64_t rows = 0;
@@ -28,13 +28,13 @@ struct Steps {
   }
 };
 
-// A scan of one sequence's block. Rows of factors have no gaps: steps that do not count have none.
+// A scan of one block of a sequence. Only valid steps have rows of factors, so there are no gaps between them.
 template <class T>
 struct Scan {
   Steps steps;
-  int64_t rows;         // steps that count
-  int64_t group_width;  // functionals, padded
-  int64_t functionals;  // and without padding
+  int64_t rows;         // number of valid steps
+  int64_t group_width;  // number of functionals, with padding
+  int64_t functionals;  // number of functionals, without padding
   const T* factors;     // [rows, columns] inner products without bias
   int64_t columns;
   const T* bias;        // [columns]
@@ -61,7 +61,7 @@ inline void add_change(double* state, Vector<T> change) {
   for (int64_t i = 0; i < Vectors<T>::lanes; ++i) state[i] += change[i];
 }
 
-// Calls run(M) with the length of a word as a constant, so that its states stay in registers; 0 for a long one.
+// Calls run(M) with the length of a word as a constant, so that its states stay in registers; M is 0 for a long word.
 template <int M = 1, class Run>
 inline void with_length(int64_t length, const Run& run) {
   if constexpr (M > 10)
@@ -72,8 +72,8 @@ inline void with_length(int64_t length, const Run& run) {
     with_length<M + 1>(length, run);
 }
 
-// U vectors of functionals from column q on, through a word of M vectors, or of any length and in `memory` if M is 0.
-// Without `Whole` the last lanes are padding.
+// Scans U vectors of functionals, from column q on, with a word of M vectors. If M is 0, the word has any length, and
+// its states are in `memory`. Without `Whole` the last lanes are padding.
 template <class T, int M, int U, bool Whole>
 void scan_word(const Scan<T>& scan, const Word& word, int64_t q, Vector<T>* memory) {
   constexpr int64_t lanes = Vectors<T>::lanes, known = std::max(M, 1);
@@ -123,8 +123,8 @@ void scan_word(const Scan<T>& scan, const Word& word, int64_t q, Vector<T>* memo
       add_change<T>(scan.states + (word.first + m) * width + q + u * lanes, change[m * U + u]);
 }
 
-// Runs one word through a block; `memory` has room for three vectors per letter. Short words have few sums to wait for,
-// so several columns go side by side.
+// Scans a block with one word; `memory` has room for three vectors per letter. Short words have few independent sums,
+// so several columns are scanned together to hide latency.
 template <class T>
 void scan_any_word(const Scan<T>& scan, const Word& word, Vector<T>* memory) {
   with_length(word.length, [&](auto length) {
@@ -137,19 +137,19 @@ void scan_any_word(const Scan<T>& scan, const Word& word, Vector<T>* memory) {
   });
 }
 
-// What the adjoint of a scan needs besides: `states` are those before the block.
+// The arguments of the adjoint of a scan, whose `states` are those before the block.
 template <class T>
 struct Retrace {
   Scan<T> scan;          // without `out`
-  const T* dout;         // derivatives by the levels of the first step in memory, or NULL
-  double* adjoints;      // [positions, group width] derivatives by the states after the block, then before it
+  const T* dout;         // gradients of the levels from the first step in memory on, or NULL
+  double* adjoints;      // [positions, group width] gradients of the states after the block, then of those before it
   T* dfactors;           // [rows, columns]
-  bool shared;           // whether to add to what stands there
+  bool shared;           // whether to add to `dfactors` instead of overwriting them
   Vector<T>* path;       // room for the states before every step of a word
   Vector<T>* memory;     // room for three vectors per letter
 };
 
-// One vector of functionals back through a word; with M = 0 through a word of any length.
+// Goes back through a block with one vector of functionals and a word of M vectors, or of any length if M is 0.
 template <class T, int M>
 void retrace_word(const Retrace<T>& back, const Word& word, int64_t q) {
   constexpr int64_t lanes = Vectors<T>::lanes;
@@ -204,7 +204,7 @@ void retrace_word(const Retrace<T>& back, const Word& word, int64_t q) {
   for (int64_t m = 0; m < length; ++m) add_change<T>(back.adjoints + (word.first + m) * width + q, change[m]);
 }
 
-// Padding, too: the products that follow read it.
+// Goes back through a block with one word. Padded functionals are included, because the following products read them.
 template <class T>
 void retrace_any_word(const Retrace<T>& back, const Word& word) {
   with_length(word.length, [&](auto length) {

@@ -1,4 +1,4 @@
-// Threads, and memory that each of them keeps for the next call.
+// Threads, and scratch memory that each of them keeps for the next call.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -26,27 +26,26 @@
 namespace seq2tens {
 namespace SEQ2TENS_ISA {
 
-// The amount of work from which a task is worth a thread. Checks make it small, so that tiny calls have many tasks.
+// The amount of work that justifies a task. The checks reduce it, so that tiny calls have many tasks.
 constexpr int64_t worth_a_task(int64_t amount) { return 1 + (amount - 1) / SEQ2TENS_TASK_DIVISOR; }
 
-// How many threads pay for so much work, counted in tasks of about 20 µs. To wake another thread and to wait for it
-// takes some 40 µs on two cores of a virtual machine (AMD EPYC): with less than four tasks for each, one thread is
-// faster. Which thread runs a task changes no bit.
+// How many threads to use for `worth` tasks of about 20 µs each. Waking another thread and waiting for it takes some
+// 40 µs on two cores of a virtual machine (AMD EPYC), so with fewer than four tasks per thread one thread is faster.
+// Results do not depend on which thread runs a task.
 inline int64_t threads_worth(int64_t worth, int64_t threads) {
   constexpr int64_t kTasksPerThread = 4;
   return std::max<int64_t>(1, std::min(threads, worth / kTasksPerThread));
 }
 
-// Memory that is taken again looks like memory in use to the address sanitizer and to valgrind, which are to see every
-// end of it.
+// The address sanitizer and valgrind do not detect overruns within recycled memory, so with them nothing is recycled.
 #ifdef SEQ2TENS_FRESH_MEMORY
 constexpr bool kRecycle = false;
 #else
 constexpr bool kRecycle = true;
 #endif
 
-// Scratch memory of a thread: pieces that begin at cache lines, taken one after the other and given back in the
-// opposite order. They stay for the next call, unless all together are very large.
+// Scratch memory of a thread: pieces aligned to cache lines, taken one after the other and given back in the opposite
+// order. They are kept for the next call, unless their total size is very large.
 class Scratch {
  public:
   static Scratch& of_thread() {
@@ -57,7 +56,7 @@ class Scratch {
     if (used_ == pieces_.size()) pieces_.emplace_back();
     Piece& piece = pieces_[used_++];
     if (piece.size < bytes || !piece.memory) {
-      piece.memory.reset();  // before the new one is there
+      piece.memory.reset();  // free the old piece before allocating the new one
       piece.size = 0;
       piece.memory.reset(::operator new(static_cast<size_t>(bytes), kCacheLine));
       piece.size = bytes;
@@ -87,7 +86,7 @@ class Scratch {
   size_t used_ = 0;
 };
 
-// What is taken from a frame is given back when it ends.
+// Memory taken from a frame is given back when the frame ends.
 class Frame {
  public:
   Frame() : scratch_(Scratch::of_thread()), first_(scratch_.used()) {}
@@ -111,8 +110,9 @@ class Frame {
   size_t first_;
 };
 
-// Calls run(task) for every task. Which thread runs a task must not change what it computes. A region may get
-// fewer threads than it asks for, so it goes by the number it has. Throws std::bad_alloc if a task did.
+// Calls run(task) for every task. The result of a task must not depend on the thread that runs it. A parallel region
+// may get fewer threads than requested, so tasks are distributed by the actual number. Throws std::bad_alloc if a task
+// did.
 template <class Run>
 void for_each_task(int64_t tasks, int64_t threads, const Run& run) {
   std::atomic<bool> out_of_memory{false};
@@ -136,7 +136,7 @@ void for_each_task(int64_t tasks, int64_t threads, const Run& run) {
   if (out_of_memory) throw std::bad_alloc();
 }
 
-// The part of `count` things that is task `task` of `tasks`.
+// The part of `count` items that belongs to task `task` of `tasks`.
 struct Range {
   int64_t begin, end;
   Range(int64_t count, int64_t task, int64_t tasks) : begin(count * task / tasks), end(count * (task + 1) / tasks) {}

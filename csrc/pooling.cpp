@@ -1,7 +1,7 @@
-// Pools along time, in one pass over each path. Functionals of a step lie side by side and make whole vectors.
+// Pooling along time, in one pass over each path. The functionals of a step are adjacent and form whole vectors.
 //
-// Sums of a few dozen steps are taken in T, then move to doubles. NaN at a step that counts makes the results of its
-// functional NaN, and those of its rivals, too.
+// A few dozen steps are summed in T, then added to sums in doubles. NaN at a valid step makes the results of its
+// functional NaN, and in a contest those of its group.
 #include <limits>
 #include <utility>
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kStepsPerSum = 64;
 
-// Of two numbers; NaN if the second one is.
+// The larger or smaller of two numbers; NaN if the second one is.
 template <class V>
 inline V larger(V a, V b) {
   return a > b ? a : b;
@@ -24,7 +24,7 @@ inline V smaller(V a, V b) {
   return a < b ? a : b;
 }
 
-// Where NaN has been seen.
+// Lanes in which NaN has been seen.
 template <class T>
 struct Seen {
   decltype(Vector<T>{} != Vector<T>{}) nan = {};
@@ -36,7 +36,7 @@ struct Seen {
   }
 };
 
-// The steps of a sequence that count.
+// The valid steps of a sequence.
 template <class T>
 struct Sequence {
   const T* rows;
@@ -50,7 +50,7 @@ Sequence<T> sequence_of(const Call& call, int64_t index) {
           std::min(call.lengths[index], call.length), call.width};
 }
 
-// Runs pool(sequence) for all sequences of a call.
+// Calls pool(index) for all sequences of a call.
 template <class Call, class Pool>
 void for_each_sequence(const Call& call, const Pool& pool) {
   constexpr int64_t kWorthATask = worth_a_task(1 << 16);  // numbers, some 10 µs
@@ -82,7 +82,7 @@ class Sums {
   double total_[U * Vectors<T>::lanes] = {};
 };
 
-// Calls step(row) for all steps, and moves sums in between.
+// Calls step(row) for all steps, and move() after every few dozen of them.
 template <class T, class Step, class Move>
 inline void for_each_step(const Sequence<T>& sequence, const Step& step, const Move& move) {
   for (int64_t begin = 0; begin < sequence.steps; begin += kStepsPerSum) {
@@ -92,14 +92,14 @@ inline void for_each_step(const Sequence<T>& sequence, const Step& step, const M
   }
 }
 
-// The pools of a path of U vectors of functionals, step by step.
+// Pools the paths of U vectors of functionals, step by step.
 template <class T, int U>
 struct PathPools {
   Sums<T, U> share, changes;
   Vector<T> run[U] = {}, longest[U] = {}, before[U] = {};
   Seen<T> seen[U];
 
-  // The ramp is 1 far above the threshold and 0 far below; `first` at the first step.
+  // Adds a step; `ramp`, before clamping, is above 1 far above the threshold and below 0 far below it.
   void add(int u, Vector<T> value, Vector<T> ramp, bool first) {
     const Vector<T> one = fill(T(1));
     ramp = smaller(one, larger(Vector<T>{}, ramp));
@@ -116,7 +116,7 @@ struct PathPools {
   }
 };
 
-// U vectors of functionals from column q on, or only `count` functionals if U is 1.
+// Pools U vectors of functionals from column q on, or only `count` functionals if U is 1.
 template <class T, int U, bool Whole>
 void pool_columns(const seq2tens_path_pool& call, int64_t index, int64_t q, int64_t count) {
   constexpr int64_t lanes = Vectors<T>::lanes;
@@ -141,7 +141,7 @@ void pool_columns(const seq2tens_path_pool& call, int64_t index, int64_t q, int6
                         sequence.steps);
 }
 
-// All functionals of a sequence. The last vector begins so that it ends with the row: some are pooled twice.
+// Pools all functionals of a sequence. The last vector is aligned to the end of the row, so some are pooled twice.
 template <class T>
 void pool_sequence(const seq2tens_path_pool& call, int64_t index) {
   constexpr int64_t lanes = Vectors<T>::lanes;
@@ -152,7 +152,7 @@ void pool_sequence(const seq2tens_path_pool& call, int64_t index) {
   for (; q < call.width; q += lanes) pool_columns<T, 1, true>(call, index, std::min(q, call.width - lanes), lanes);
 }
 
-// Rows of any width.
+// Pools contests in rows of any width.
 template <class T>
 void contest_of_numbers(const seq2tens_contest_pool& call, int64_t index) {
   const Sequence<T> sequence = sequence_of<T>(call, index);
@@ -198,7 +198,7 @@ inline Vector<T> extreme_of_groups(Vector<T> v, int64_t groups, const Choose& ch
   return v;
 }
 
-// Rows of U vectors, each of which holds members of all groups. NaN among them is left to the other function.
+// Pools contests in rows of U vectors, each of which holds members of all groups. With NaN, `contest_of_numbers` runs.
 template <class T, int U>
 void contest_of_vectors(const seq2tens_contest_pool& call, int64_t index) {
   constexpr int64_t lanes = Vectors<T>::lanes;

@@ -16,32 +16,32 @@ extern "C" {
 #define SEQ2TENS_EXPORT __attribute__((visibility("default")))
 #endif
 
-/* Chooses the instruction set, by name or the best one if `name` is NULL; returns its name, NULL if this processor
-   or this library does not have it. */
+/* Chooses an instruction set by name, or the best one if `name` is NULL. Returns its name, or NULL if this processor
+   or this library does not support it. */
 SEQ2TENS_EXPORT const char* seq2tens_set_isa(const char* name);
 
 /* A digest of the sources that the library was built from. */
 SEQ2TENS_EXPORT const char* seq2tens_source_digest(void);
 
 /* The chains of a set of rank-1 functionals, as words: every chain from its first vector to its last. A state is a
-   beginning of a word, so that words may share states: the first word with a state owns it. Positions of all words
-   stand one after the other. */
+   prefix of a word, so words may share states; the first word with a state owns it. The positions of all words are
+   numbered consecutively. */
 typedef struct seq2tens_words {
   int64_t count;
   int64_t longest;          /* vectors in the longest word */
   int64_t states;
   int64_t components;       /* vectors per functional */
   int64_t levels;
-  int64_t shared;           /* 0 if every component stands in exactly one place */
-  const int64_t* start;     /* [count + 1] where each word's positions begin */
+  int64_t shared;           /* 0 if every component occurs at exactly one position */
+  const int64_t* start;     /* [count + 1] first position of each word */
   const int64_t* component; /* [positions] the vector */
-  const int64_t* state;     /* [positions] the state up to and with this vector */
+  const int64_t* state;     /* [positions] the state up to and including this vector */
   const int64_t* owned;     /* [positions] whether this word owns the state */
-  const int64_t* level;     /* [positions] the level that shows the state, -1 if none does or it is not owned */
+  const int64_t* level;     /* [positions] the level that outputs the state, -1 if there is none or it is not owned */
 } seq2tens_words;
 
-/* The LS2T recursion, forward.
-   For a state h with word a_1 … a_m, lift coefficients c and decay d, each step that counts does
+/* Forward pass of the LS2T recursion.
+   For a state h with word a_1 … a_m, lift coefficients c and decay d, each valid step does
    h_m <- d^m h_m + sum over j of c_j d^(m-j) h_(m-j) a_(m-j+1) … a_m, with a_k = <vector k, x[i]> + bias k. */
 typedef struct seq2tens_ls2t {
   int64_t is_double;
@@ -56,17 +56,17 @@ typedef struct seq2tens_ls2t {
   const void* bias;           /* [components, width] or NULL */
   const double* coefficients; /* [lift_order], NULL for the plain recursion: one coefficient 1, no decay */
   const double* powers;       /* [longest + 1, width] decay^0, decay^1, …; NULL without decay */
-  const uint8_t* mask;        /* [batch, length] which steps count; NULL: all of them */
+  const uint8_t* mask;        /* [batch, length] which steps are valid; NULL: all of them */
   const void* state;          /* [batch, states, width] before the first step; NULL: zeros */
   void* out;                  /* [batch, length, levels, width] levels along time, or NULL */
   void* final;                /* [batch, states, width] states after the last step, or NULL */
   double* checkpoints;        /* [batch, blocks, states, width] states before each block, or NULL */
   void* products;             /* [batch, length, components, width] the products with all vectors, kept for the
-                                 backward pass in an order of its own, or NULL: it multiplies again. Not touched
-                                 unless width is a multiple of 16 and batch is at least 4 */
+                                 backward pass in an internal order; NULL: it multiplies again. Not used unless
+                                 width is a multiple of 16 and batch is at least 4 */
 } seq2tens_ls2t;
 
-/* Its adjoint. Derivatives that may be NULL are not wanted then; all others are overwritten. */
+/* Backward pass of the LS2T recursion. Gradients that are NULL are not computed; all others are overwritten. */
 typedef struct seq2tens_ls2t_gradients {
   const seq2tens_ls2t* call;   /* as in the forward pass, with its checkpoints */
   const void* out;             /* [batch, length, levels, width] or NULL */
@@ -79,27 +79,27 @@ typedef struct seq2tens_ls2t_gradients {
   void* state;                 /* [batch, states, width] or NULL */
 } seq2tens_ls2t_gradients;
 
-/* Batch normalisation, forward: every channel gets mean 0 and variance 1 over the rows that count, then
-   y = (x - mean) / sqrt(variance + eps) weight + bias. Rows that do not count become 0. */
+/* Forward pass of batch normalisation: every channel gets mean 0 and variance 1 over the valid rows, then
+   y = (x - mean) / sqrt(variance + eps) weight + bias. Invalid rows become 0. */
 typedef struct seq2tens_batch_norm {
   int64_t is_double;
   int64_t threads;
   int64_t rows, channels;
-  int64_t inner;          /* neighbouring values per channel */
+  int64_t inner;          /* adjacent values per channel */
   double eps;
-  double momentum;        /* how far running statistics go to those of the batch */
+  double momentum;        /* weight of the batch in the running statistics */
   const void* x;          /* [rows, channels, inner] */
-  const uint8_t* mask;    /* [rows] which rows count; NULL: all of them */
+  const uint8_t* mask;    /* [rows] which rows are valid; NULL: all of them */
   const void* weight;     /* [channels], NULL: 1 */
   const void* bias;       /* [channels], NULL: 0 */
   void* y;                /* [rows, channels, inner] */
   void* mean;             /* [channels] of the batch */
   void* variance;         /* [channels] */
-  void* running_mean;     /* [channels] updated, or NULL; then neither statistic is */
+  void* running_mean;     /* [channels] updated; if NULL, neither running statistic is */
   void* running_variance; /* [channels] */
 } seq2tens_batch_norm;
 
-/* Its adjoint, by x, weight and bias. Derivatives that are NULL are not wanted. */
+/* Backward pass of batch normalisation. Gradients that are NULL are not computed. */
 typedef struct seq2tens_batch_norm_gradients {
   const seq2tens_batch_norm* call; /* after the forward pass; y is not read */
   const void* y;                   /* [rows, channels, inner] */
@@ -108,19 +108,19 @@ typedef struct seq2tens_batch_norm_gradients {
   void* bias;                      /* [channels] */
 } seq2tens_batch_norm_gradients;
 
-/* Convolution over time, forward, without padding: a step for each place where the kernel fits. */
+/* Forward pass of convolution over time, without padding: one step for each position where the kernel fits. */
 typedef struct seq2tens_convolution {
   int64_t is_double;
   int64_t threads;
   int64_t batch, length, in_features, out_features;
-  int64_t kernel;     /* steps that it sees, at most `length` */
+  int64_t kernel;     /* steps that it covers, at most `length` */
   const void* x;      /* [batch, length, in_features] */
   const void* weight; /* [out_features, in_features, kernel] */
   const void* bias;   /* [out_features] or NULL */
   void* y;            /* [batch, length - kernel + 1, out_features] */
 } seq2tens_convolution;
 
-/* Its adjoint. Derivatives by x and bias are not wanted if NULL. */
+/* Backward pass of convolution. The gradients of x and bias are not computed if NULL. */
 typedef struct seq2tens_convolution_gradients {
   const seq2tens_convolution* call; /* as in the forward pass; y and bias are not read */
   const void* y;                    /* [batch, length - kernel + 1, out_features] */
@@ -129,23 +129,23 @@ typedef struct seq2tens_convolution_gradients {
   void* bias;                       /* [out_features] */
 } seq2tens_convolution_gradients;
 
-/* All words inside the words of a set of chains, which say how values of two parts of a sequence become one: that of a
-   word is the one on the left part, plus the one on the right part, plus products for all cuts of the word in two.
-   Word 0 is the empty one, whose value is 1; the words of the chains' states come next. */
+/* All subwords of the words of a set of chains. They determine how the values of two adjacent parts of a sequence are
+   joined: the value of a word is its value on the left part, plus its value on the right part, plus a product for each
+   cut of the word in two. Word 0 is the empty one, whose value is 1; the words of the chains' states come next. */
 typedef struct seq2tens_subwords {
-  int64_t words;            /* without the empty one */
+  int64_t words;            /* number of words, without the empty one */
   int64_t states;
   int64_t levels;
-  const int64_t* order;     /* [words] long words first */
-  const int64_t* length;    /* [words + 1] vectors of a word */
+  const int64_t* order;     /* [words] the words, long ones first */
+  const int64_t* length;    /* [words + 1] number of vectors of a word */
   const int64_t* first;     /* [words + 1] its first vector */
-  const int64_t* rest;      /* [words + 1] the word without it */
+  const int64_t* rest;      /* [words + 1] the word without its first vector */
   const int64_t* last;      /* [words + 1] its last vector */
-  const int64_t* parent;    /* [words + 1] the word without that */
+  const int64_t* parent;    /* [words + 1] the word without its last vector */
   const int64_t* output;    /* [levels] the word of each level */
-  const int64_t* cut_from;  /* [words + 2] where the cuts of each word begin */
+  const int64_t* cut_from;  /* [words + 2] index of the first cut of each word */
   const int64_t* cut_left;  /* [cuts] the left part of a cut word */
-  const int64_t* cut_right; /* [cuts] and the right one */
+  const int64_t* cut_right; /* [cuts] the right part of a cut word */
 } seq2tens_subwords;
 
 /* The levels of all windows of `window` steps that begin at steps 0, stride, … and lie within their sequence. */
@@ -160,17 +160,17 @@ typedef struct seq2tens_windows {
   const void* weight;         /* [components, features, width] */
   const void* bias;           /* [components, width] or NULL */
   const double* coefficients; /* [lift_order], NULL for the plain recursion: one coefficient 1 */
-  const uint8_t* mask;        /* [batch, length] which steps count; NULL: all of them */
+  const uint8_t* mask;        /* [batch, length] which steps are valid; NULL: all of them */
   void* out;                  /* [batch, windows, levels, width] */
 } seq2tens_windows;
 
-/* The levels of intervals, each of which is a row of `ends`, two of `stretches` and one of `beginnings`, in this
-   order of time. */
+/* The levels of intervals. Each consists of a row of `ends`, two rows of `stretches` and a row of `beginnings`, in this
+   order in time. */
 typedef struct seq2tens_intervals {
   int64_t is_double;
   int64_t threads;
   int64_t count, width;
-  int64_t nothing;          /* the row of `stretches` that stands for no steps */
+  int64_t nothing;          /* the row of `stretches` that stands for an empty stretch */
   const seq2tens_subwords* subwords;
   const void* ends;         /* [rows, states, width] */
   const void* stretches;    /* [rows, words, width] */
@@ -182,41 +182,41 @@ typedef struct seq2tens_intervals {
   void* out;                /* [count, levels, width] */
 } seq2tens_intervals;
 
-/* Pools along time, of the first steps of every sequence. */
+/* Pooling along time of the first steps of every sequence, relative to a threshold. */
 typedef struct seq2tens_path_pool {
   int64_t is_double;
   int64_t threads;
   int64_t batch, length, width;
-  double steepness;       /* of the ramp from 0 to 1 around a threshold */
+  double steepness;       /* slope of the ramp from 0 to 1 around a threshold */
   const void* path;       /* [batch, length, width] */
-  const int64_t* lengths; /* [batch] steps that count */
+  const int64_t* lengths; /* [batch] number of valid steps */
   const void* threshold;  /* [width] */
   void* share;            /* [batch, width] mean of the ramp */
-  void* stretch;          /* [batch, width] most steps in a row above the threshold, as a share of all: the maximum of
+  void* stretch;          /* [batch, width] longest run above the threshold, as a fraction of all steps: the maximum of
                              r_i = ramp_i (r_(i-1) + 1), divided by the number of steps */
-  void* changes;          /* [batch, width] sum of the ramp's changes, up or down, divided by the number of steps */
+  void* changes;          /* [batch, width] sum of the absolute changes of the ramp, divided by the number of steps */
 } seq2tens_path_pool;
 
-/* Functional k competes with all others of group k mod `groups`, of which `width` is a multiple. */
+/* Pooling of contests: functional k competes with the others of group k mod `groups`, which divides `width`. */
 typedef struct seq2tens_contest_pool {
   int64_t is_double;
   int64_t threads;
   int64_t batch, length, width, groups;
-  double steepness;       /* of the ramp from 1 at an extreme of a group to 0 */
+  double steepness;       /* slope of the ramp from 1 at an extreme of a group to 0 */
   const void* path;       /* [batch, length, width] */
-  const int64_t* lengths; /* [batch] steps that count */
+  const int64_t* lengths; /* [batch] number of valid steps */
   void* wins;             /* [batch, width] mean of the ramp below the highest, times the highest */
   void* losses;           /* [batch, width] mean of the ramp above the lowest */
 } seq2tens_contest_pool;
 
-/* The full map of a power lift, forward: all coordinates, up to an order, of the product over time of
-   1 + c_1 x + c_2 x⊗x + …, level 0 first. With increments of a path and c_j = 1/j! that is its signature. */
+/* Forward pass of the full map of a power lift: all coordinates, up to an order, of the product over time of
+   1 + c_1 x + c_2 x⊗x + …, level 0 first. With the increments of a path and c_j = 1/j! this is its signature. */
 typedef struct seq2tens_full_map {
   int64_t is_double;
   int64_t threads;
   int64_t batch, points, dim, order;
   int64_t lift_order;
-  int64_t increments;         /* whether steps are the differences of neighbouring points */
+  int64_t increments;         /* whether steps are the differences of consecutive points */
   int64_t sequences;          /* whether to write the result after every step */
   int64_t lanes;              /* sequences that advance side by side: 1, or 8 unless `sequences` */
   int64_t block;              /* steps between two checkpoints */
@@ -227,15 +227,15 @@ typedef struct seq2tens_full_map {
                                  block, for the backward pass, or NULL */
 } seq2tens_full_map;
 
-/* Its adjoint. Derivatives are overwritten; those by the coefficients are not wanted if NULL. */
+/* Backward pass of the full map. Gradients are overwritten; that of the coefficients is not computed if NULL. */
 typedef struct seq2tens_full_map_gradients {
   const seq2tens_full_map* call; /* as in the forward pass, with its checkpoints; `out` is not read */
-  const void* out;               /* as the result */
+  const void* out;               /* in the shape of the result */
   void* x;                       /* [batch, points, dim] */
   double* coefficients;          /* [lift_order] */
 } seq2tens_full_map_gradients;
 
-/* Every operation: its name and its struct. library.cpp declares and exports them from this list. */
+/* All operations, with their names and structs. They are declared and exported from this list. */
 #define SEQ2TENS_OPERATIONS(OPERATION)                    \
   OPERATION(ls2t_forward, seq2tens_ls2t)                  \
   OPERATION(ls2t_backward, seq2tens_ls2t_gradients)       \

@@ -1,4 +1,4 @@
-// Vectors of lanes, by the compiler's vector extension: as wide as the instruction set's registers.
+// SIMD vectors, by the compiler's vector extension, as wide as the registers of the instruction set.
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -16,11 +16,11 @@ namespace SEQ2TENS_ISA {
 constexpr int64_t kVectorBytes = SEQ2TENS_VECTOR_BYTES;
 constexpr int64_t kWideLanes = kVectorBytes / 8;  // lanes of a vector of doubles
 
-// Functionals are padded to whole cache lines of float32, whatever the instruction set: tasks, and with them
-// the order of every sum, depend on shapes only.
+// Functionals are padded to whole cache lines of float32, whatever the instruction set, so that tasks, and with them
+// the order of every sum, only depend on shapes.
 constexpr int64_t kFunctionalLanes = 16;
 
-// `Packed` is the type of a vector in memory: at any address, of any effective type.
+// `Packed` is the type of a vector in memory, at any address and of any effective type.
 template <class T>
 struct Vectors;
 
@@ -29,7 +29,7 @@ struct Vectors<float> {
   static constexpr int64_t lanes = kVectorBytes / 4;
   typedef float Vector __attribute__((vector_size(SEQ2TENS_VECTOR_BYTES)));
   typedef float Packed __attribute__((vector_size(SEQ2TENS_VECTOR_BYTES), aligned(4), may_alias));
-  // as many lanes as a vector of doubles has
+  // with as many lanes as a vector of doubles
   typedef float Half __attribute__((vector_size(SEQ2TENS_VECTOR_BYTES / 2)));
   typedef float PackedHalf __attribute__((vector_size(SEQ2TENS_VECTOR_BYTES / 2), aligned(4), may_alias));
 };
@@ -55,7 +55,7 @@ inline void store(T* p, Vector<T> v) {
   *reinterpret_cast<typename Vectors<T>::Packed*>(p) = v;
 }
 
-// The first `count` lanes of a vector.
+// Stores and loads the first `count` lanes of a vector; the other lanes of a loaded vector are 0.
 template <class T>
 inline void store_some(T* p, Vector<T> v, int64_t count) {
   for (int64_t i = 0; i < count; ++i) p[i] = v[i];
@@ -70,10 +70,10 @@ inline Vector<T> load_some(const T* p, int64_t count) {
 
 template <class T>
 inline Vector<T> fill(T value) {
-  return value - Vector<T>{};  // with + the compiler would have to add: -0 + 0 is 0
+  return value - Vector<T>{};  // value + 0 could not be optimised away, because -0 + 0 is 0
 }
 
-// Vectors of doubles from numbers of any precision, and back.
+// Vectors of doubles, loaded from and stored to numbers of any precision.
 inline Wide load_wide(const double* p) { return load(p); }
 inline void store_wide(double* p, Wide v) { store(p, v); }
 inline Wide load_wide(const float* p) {
@@ -83,7 +83,7 @@ inline Wide load_wide(const float* p) {
 inline void store_wide(float* p, Wide v) {
   *reinterpret_cast<Vectors<float>::PackedHalf*>(p) = __builtin_convertvector(v, Vectors<float>::Half);
 }
-// The first `count` lanes, or all if there are not so many.
+// The same for the first `count` lanes, or for all if there are fewer.
 template <class T>
 inline Wide load_wide_some(const T* p, int64_t count) {
   if (count >= kWideLanes) return load_wide(p);
@@ -97,7 +97,7 @@ inline void store_wide_some(T* p, Wide v, int64_t count) {
   for (int64_t i = 0; i < count; ++i) p[i] = static_cast<T>(v[i]);
 }
 
-// Exchanges lanes between two vectors, S of every 2 S.
+// Exchanges lanes between two vectors, S out of every 2 S.
 template <int64_t S, int64_t... K>
 inline void exchange(Wide& a, Wide& b, std::integer_sequence<int64_t, K...>) {
 #if defined(__clang__)
@@ -111,7 +111,7 @@ inline void exchange(Wide& a, Wide& b, std::integer_sequence<int64_t, K...>) {
   a = low;
 }
 
-// Of as many vectors as a vector has lanes.
+// Transposes a square of as many vectors as a vector has lanes.
 template <int64_t S = 1>
 inline void transpose(Wide* square) {
   if constexpr (S < kWideLanes) {

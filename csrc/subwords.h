@@ -1,4 +1,4 @@
-// How the values of two parts of a sequence become those of the whole.
+// Joins the values of two adjacent parts of a sequence to those of the whole.
 #pragma once
 #include <cstdint>
 
@@ -8,7 +8,7 @@
 namespace seq2tens {
 namespace SEQ2TENS_ISA {
 
-// A word's value on two parts on end. `left` and `right` give its values on each, for a word by number.
+// The value of a word on two adjacent parts. `left` and `right` return the value of a word, by number, on each part.
 template <class V, class Left, class Right>
 inline V join_word(const seq2tens_subwords& subwords, int64_t word, const Left& left, const Right& right) {
   V value = left(word) + right(word);

@@ -1,4 +1,4 @@
-// Long sums: few terms in T at a time, all of them in doubles.
+// Long sums: short partial sums in T, their total in doubles.
 #pragma once
 #include "gemm.h"
 
@@ -6,8 +6,8 @@ namespace seq2tens {
 namespace SEQ2TENS_ISA {
 namespace {
 
-// The transpose of some rows times others, summed over many calls. Products of a few hundred rows are added in T, then
-// moved to a sum in doubles.
+// The sum, over many calls, of the transpose of some rows times other rows. The products of a few hundred rows are
+// summed in T, then added to a sum in doubles.
 template <class T>
 class ProductSum {
  public:
@@ -47,7 +47,7 @@ class ProductSum {
   bool is_empty_ = true;
 };
 
-// Adds the sum of some rows, of which there are few enough to add them in T.
+// Adds the sum of some rows to `total`; there must be few enough of them to sum in T.
 template <class T>
 void add_rows(const T* rows, int64_t count, int64_t columns, T* part, double* total) {
   std::fill(part, part + columns, T(0));

@@ -1,8 +1,8 @@
-// All windows of a sequence in two scans of every block of steps. A block is as long as a window: a window is the end
-// of a block and a beginning of the next. One scan goes from the block's end to its beginning and keeps the values of
-// the steps that it has seen; the other goes through the next block and joins both to the window that ends there.
+// All windows of a sequence in two scans of every block of steps. A block is as long as a window, so a window is the
+// end of one block and the beginning of the next. One scan goes from the end of a block to its beginning and keeps the
+// values of the steps so far. The other goes through the next block and joins both parts to the window that ends there.
 //
-// Scans are in doubles whatever T is. The value of word w is h[w · width : (w + 1) · width], of the empty word 1.
+// Scans are in doubles for any T. The value of word w is h[w · width : (w + 1) · width]; that of the empty word is 1.
 #include "subwords.h"
 #include "gemm.h"
 
@@ -11,7 +11,7 @@ namespace SEQ2TENS_ISA {
 namespace windows_detail {
 namespace {
 
-// Where steps are put: at the right end a word's letter is its last one, at the left end its first one.
+// The end of a word at which a step is added: its last letter at the right end, its first letter at the left end.
 struct End {
   const int64_t* letter;   // [words + 1]
   const int64_t* shorter;  // [words + 1] the word without it
@@ -22,10 +22,10 @@ struct Windows {
   const seq2tens_windows& call;
   const seq2tens_subwords& subwords;
   int64_t width;         // padded to whole vectors
-  int64_t columns;       // inner products of a step
-  int64_t starts;        // steps that a window may begin at
-  int64_t blocks;        // of a sequence
-  int64_t rows;          // windows of a sequence
+  int64_t columns;       // inner products per step
+  int64_t starts;        // steps at which a window may begin
+  int64_t blocks;        // blocks per sequence
+  int64_t rows;          // windows per sequence
   const T* weight;       // [features + 1, columns], the last row is the bias
 
   Windows(const seq2tens_windows& call, Frame& frame)
@@ -52,7 +52,7 @@ struct Windows {
   }
 };
 
-// One thread's memory for some blocks.
+// Scans blocks, with scratch memory of one thread.
 template <class T>
 struct Scanner {
   const Windows<T>& windows;
@@ -60,7 +60,7 @@ struct Scanner {
   const seq2tens_subwords& subwords;
   const int64_t width, end_size;
   Frame frame;
-  T* rows;      // [kRows, features + 1] steps, and 1 for the bias; all 0 where a step does not count
+  T* rows;      // [kRows, features + 1] steps, and 1 for the bias; all 0 for an invalid step
   T* products;  // [window, columns] inner products of a block
   T* ends;      // [window, states, width] values from a step to the end of its block
   double* h;    // [words + 1, width]
@@ -76,7 +76,7 @@ struct Scanner {
         ends(frame.take<T>(std::min(call.window, windows.starts) * end_size)),
         h(frame.take<double>((subwords.words + 1) * width)) {}
 
-  // Inner products of `count` steps from one on, which is a row of x.
+  // Finds the inner products of `count` steps; `step` is the row of x of the first one.
   void multiply_steps(int64_t step, int64_t count) {
     const int64_t inner = call.features + 1;
     for (int64_t begin = 0; begin < count; begin += kRows) {
@@ -87,7 +87,7 @@ struct Scanner {
     }
   }
 
-  // From the block's end to its beginning; the first `starts` steps are those of windows.
+  // Scans a block from its end to its beginning; windows begin at its first `starts` steps.
   void scan_backwards(int64_t starts) {
     clear();
     for (int64_t t = call.window - 1; t >= 0; --t) {
@@ -98,7 +98,7 @@ struct Scanner {
     }
   }
 
-  // Through the next block: windows that begin `place` steps after the beginning of their sequence, and later.
+  // Scans the next block; the first window begins at step `place` of its sequence.
   void scan_forwards(int64_t place, int64_t starts, T* out) {
     clear();
     const int64_t size = subwords.levels * call.width;
@@ -127,8 +127,8 @@ struct Scanner {
     std::fill(h + width, h + (subwords.words + 1) * width, 0.0);
   }
 
-  // A step meets the letter at this end of a word, with a lift several of its letters. Long words come first: they need
-  // short ones as they were.
+  // Adds a step at one end of all words: it is paired with the letter there or, with a lift, with several letters. Long
+  // words come first, because they need the old values of short ones.
   void extend(End end, const T* a) {
     const double *c = call.coefficients, first = c ? c[0] : 1.0;
     const int64_t size = width, lift_order = c ? call.lift_order : 1;
@@ -163,8 +163,8 @@ struct Scanner {
   }
 };
 
-// Some blocks, numbered through all sequences. The inner products of a block serve both scans that need them, so a
-// thread takes neighbours; what it computes for a block does not depend on the others.
+// Runs some blocks, numbered through all sequences. Two scans need the inner products of a block, so a thread gets
+// adjacent blocks; its results for a block do not depend on the others.
 template <class T>
 void run_blocks(const Windows<T>& windows, Range range) {
   Scanner<T> scanner(windows);

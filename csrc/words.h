@@ -1,4 +1,4 @@
-// The chains of a set of functionals, word by word.
+// Access to the words of a set of functionals.
 #pragma once
 #include <cstdint>
 
@@ -8,10 +8,10 @@
 namespace seq2tens {
 namespace SEQ2TENS_ISA {
 
-// One word: its vectors from first to last, and the states that they lead to.
+// One word: its vectors from first to last, and the state up to each of them.
 struct Word {
   int64_t length;
-  int64_t first;             // position of its first vector among those of all words
+  int64_t first;             // position of its first vector among the positions of all words
   const int64_t* component;
   const int64_t* state;
   const int64_t* owned;
@@ -26,7 +26,7 @@ inline Word word_of(const seq2tens_words& words, int64_t index) {
 
 inline int64_t positions_of(const seq2tens_words& words) { return words.start[words.count]; }
 
-// Whether there is one word, of which vector m leads to level m: its states are the output.
+// Whether there is only one word, whose state after vector m is level m, so that its states are the output.
 inline bool is_one_chain(const seq2tens_words& words) {
   if (words.count != 1 || words.levels != words.longest || words.components != words.longest) return false;
   for (int64_t m = 0; m < words.longest; ++m)

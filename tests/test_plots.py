@@ -22,7 +22,7 @@ def test_predictions_against_truth():
     figure = plots.predictions([1.0, 2.0, 4.0], [1.5, 2.0, 3.0])
     (dots,) = figure.axes[0].collections
     assert dots.get_offsets().tolist() == [[1, 1.5], [2, 2], [4, 3]]
-    with pytest.raises(ValueError, match=r"two lists of numbers of one length, got \(2,\) and \(3,\)"):
+    with pytest.raises(ValueError, match=r"two lists of numbers of the same length, got \(2,\) and \(3,\)"):
         plots.predictions([1, 2], [1, 2, 3])
 
 
@@ -55,7 +55,7 @@ def test_a_filled_sequence():
     assert [ax.get_ylabel() for ax in drawn.axes] == [f"channel {i}" for i in range(8)]
     assert drawn.axes[-1].get_xlabel() == "step"
     with pytest.raises(
-        ValueError, match=r"must have one shape, \(steps, channels\), got \(3, 2\) and \(4,\)"
+        ValueError, match=r"must have the same shape, \(steps, channels\), got \(3, 2\) and \(4,\)"
     ):
         plots.imputation(given, np.ones(4))
 
@@ -118,12 +118,12 @@ def test_saved_by_suffix(tmp_path, suffix, begin):
 def test_errors_name_the_argument(tmp_path):
     for call, message in {
         lambda: plots.learning_curves([]): "`history` must hold at least one epoch, got none",
-        lambda: plots.confusion_matrix(["a"], ["b"], ["a"]): "`y_pred` must hold `classes` only, got ['b']",
+        lambda: plots.confusion_matrix(["a"], ["b"], ["a"]): "`y_pred` must only hold `classes`, got ['b']",
         lambda: plots.confusion_matrix(["a"], [], ["a"]): (
-            "`y_true` and `y_pred` must have one length, got 1 and 0"
+            "`y_true` and `y_pred` must have the same length, got 1 and 0"
         ),
         lambda: plots.save(confusion(2), "x.bmp"): (
-            "a picture's name must end with one of .png, .svg, .pdf, got 'x.bmp'"
+            "a picture file must end with one of .png, .svg, .pdf, got 'x.bmp'"
         ),
     }.items():
         with pytest.raises(ValueError) as raised:  # noqa: PT011

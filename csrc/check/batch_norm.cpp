@@ -16,16 +16,16 @@ struct Normalized {
   std::vector<Number> y, mean, variance;
 };
 
-// Running statistics of channels, which may be missing: a kernel updates them in place.
+// Running statistics of channels, which a kernel updates in place; they may be missing.
 struct Running {
   Input mean, variance;
   static Running random(Random& random, int64_t channels, bool is_double);
   void define(const Normalized& batch, double momentum, Definition& results) const;
-  // Copies for a kernel to write on.
+  // Makes copies for a kernel to update.
   void run(Random& random, bool is_double, Outcome& results, seq2tens_batch_norm& call) const;
 };
 
-// Values of rows that count get mean 0 and variance 1 in every channel; others become 0.
+// Values of valid rows get mean 0 and variance 1 in every channel; others become 0.
 Normalized normalize(const std::vector<Number>& x, Channels shape, const Mask& mask, double eps) {
   Normalized result{std::vector<Number>(shape.size()), {}, {}};
   for (int64_t c = 0; c < shape.channels; ++c) {

@@ -17,7 +17,7 @@ uint64_t Random::bits() {  // splitmix64
 
 double Random::uniform() { return static_cast<double>(bits() >> 11) * 0x1p-53; }
 
-double Random::normal() {  // near enough
+double Random::normal() {  // approximately
   return (uniform() + uniform() + uniform() + uniform() - 2) * 1.7320508075688772;
 }
 

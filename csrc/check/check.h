@@ -1,4 +1,4 @@
-// Random problems for every operation, solved by its definition and by the kernels.
+// Random problems for every operation, solved both by its definition and by the kernels.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace check {
 
-// The same numbers on every machine.
+// Random numbers that are the same on every machine.
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}
@@ -20,21 +20,21 @@ class Random {
   double uniform();                               // in [0, 1)
   double normal();
   bool chance(double probability) { return uniform() < probability; }
-  int64_t integer(int64_t low, int64_t high);     // both may be drawn
-  int64_t small(int64_t low, int64_t high);       // most often near `low`
-  double budget(double most);                     // of multiplications, most often few
+  int64_t integer(int64_t low, int64_t high);     // both ends included
+  int64_t small(int64_t low, int64_t high);       // usually near `low`
+  double budget(double most);                     // a number of multiplications, usually small
 
  private:
   uint64_t state_;
 };
 
-// Memory without a byte to spare behind it, where the address sanitizer looks, and a pattern before it.
+// Memory with a pattern before it and no spare byte after it, where the address sanitizer detects overruns.
 class Memory {
  public:
   Memory(Random& random, int64_t count, int64_t element_size);
   char* data() const { return data_.get() + offset_; }
   int64_t size() const { return size_; }
-  bool is_intact() const;  // whether nothing was written before it
+  bool is_intact() const;  // whether the pattern before it is unchanged
 
  private:
   struct Free {
@@ -44,7 +44,7 @@ class Memory {
   std::unique_ptr<char[], Free> data_;
 };
 
-// An array of floats or doubles, of NaN until something is written.
+// An array of floats or doubles, initially NaN.
 class Array {
  public:
   Array(Random& random, int64_t count, bool is_double);
@@ -61,12 +61,12 @@ class Array {
   Memory memory_;
 };
 
-// Something given to an operation: numbers for the kernels, leaves for the definition. May be missing.
+// An input of an operation: numbers for the kernels, leaves for the definition. It may be missing.
 class Input {
  public:
   Input() = default;
   static Input normal(Random& random, int64_t count, bool is_double, double scale = 1);
-  template <class Value>  // value(index) for every number
+  template <class Value>  // value(index) is called for every number
   static Input of(Random& random, int64_t count, bool is_double, const Value& value) {
     Input input;
     input.array_ = std::make_shared<Array>(random, count, is_double);
@@ -78,8 +78,8 @@ class Input {
   double* doubles() const { return static_cast<double*>(data()); }
   double value(int64_t index) const { return (*array_)[index]; }
   int64_t count() const { return array_ ? array_->count() : 0; }
-  std::vector<Number> leaves();                 // on a fresh tape; empty if missing
-  std::vector<Number> adjoints() const;         // of the leaves, after the tape was run back
+  std::vector<Number> leaves();                 // new leaves on the tape; empty if missing
+  std::vector<Number> adjoints() const;         // of the leaves, after `propagate`
   void copy_to(Array& target) const;
 
  private:
@@ -87,7 +87,7 @@ class Input {
   std::vector<Number> leaves_;
 };
 
-// Which steps count; may be missing.
+// The valid steps; it may be missing.
 class Mask {
  public:
   Mask() = default;
@@ -112,29 +112,29 @@ class Problem {
       : random(random), is_double(random.chance(0.5)), threads(random.integer(1, 4)) {}
   virtual ~Problem() = default;
   virtual std::string describe() const = 0;
-  virtual Definition define() = 0;  // what the results are, by name
-  virtual Outcome run() = 0;        // what the kernels make them
+  virtual Definition define() = 0;  // the results of the definition, by name
+  virtual Outcome run() = 0;        // the results of the kernels, by name
 
   Random& random;
   bool is_double;
   int64_t threads;
 
  protected:
-  // Room for a result that is not yet written.
+  // Memory for a result.
   std::shared_ptr<Array> room(int64_t count) { return room(count, is_double); }
   std::shared_ptr<Array> room(int64_t count, bool is_double) {
     return std::make_shared<Array>(random, count, is_double);
   }
 };
 
-// An operation has a file of its own, in which it registers its problems.
+// Every operation has its own file, in which it registers its problems.
 using Draw = std::unique_ptr<Problem> (*)(Random&);
 std::map<std::string, Draw>& operations();
 struct Registered {
   Registered(const char* name, Draw draw) { operations()[name] = draw; }
 };
 
-void require(int64_t status);  // that a kernel had enough memory
+void require(int64_t status);  // exits unless a kernel had enough memory
 
 // "name value" pairs of a description.
 class Description {

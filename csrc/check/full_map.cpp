@@ -52,7 +52,7 @@ class FullMap : public Problem {
     for (int64_t m = 0; m < order_; ++m) top *= double(dim_);
     return double(batch_ + 1) * double(points_ + 1) * 2 * top * double(order_);
   }
-  // Numbers in all levels up to one.
+  // The number of coordinates in all levels up to `order`.
   int64_t coordinates(int64_t order) const {
     int64_t total = 0;
     for (int64_t m = 0, count = 1; m <= order; ++m, count *= dim_) total += count;
@@ -69,7 +69,7 @@ class FullMap : public Problem {
 
 using Level = std::vector<Number>;
 
-// All products of a number of one and a number of the other.
+// The outer product, flattened.
 Level tensor_product(const Level& a, const Level& b) {
   Level result;
   for (const Number& left : a)
@@ -93,7 +93,7 @@ Definition FullMap::define() {
         const int64_t place = (b * points_ + i) * dim_ + k;
         step.push_back(increments_ ? x[place + dim_] - x[place] : x[place]);
       }
-      for (int64_t m = order_; m >= 1; --m) {  // the highest first, it needs the others as they were
+      for (int64_t m = order_; m >= 1; --m) {  // the highest first, because it needs the old values of the others
         Level power{Number(1)};
         for (int64_t j = 1; j <= std::min(m, coefficients_.count()); ++j) {
           power = tensor_product(power, step);

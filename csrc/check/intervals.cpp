@@ -1,10 +1,10 @@
-// Intervals from rows of tables.
+// Look-up of intervals in tables.
 #include "subwords.h"
 
 namespace check {
 namespace {
 
-// A table of values of words, and its row for each interval.
+// A table of values of words, and the row that each interval uses.
 struct Table {
   int64_t rows = 0, words = 0;
   Input values;
@@ -36,7 +36,7 @@ class Intervals : public Problem {
   Outcome run() override;
 
  private:
-  // With `nothing` the last row is that of no steps.
+  // With `nothing` the last row stands for no steps.
   Table table(int64_t rows, int64_t words, bool nothing) {
     Table table{rows, words, {}, {}};
     const int64_t filled = (rows - nothing) * words * width_;
@@ -48,17 +48,17 @@ class Intervals : public Problem {
   Number value(const Table& table, int64_t row, int64_t word, int64_t k) const {
     return word == 0 ? Number(1) : Number(table.values.value((row * table.words + word - 1) * width_ + k));
   }
-  // Values of the states, followed by a row of a table.
+  // Appends a row of a table to the values of the states.
   std::vector<Number> append(const std::vector<Number>& before, const Table& table, int64_t row, int64_t k) const;
 
   Forest forest_;
   Subwords subwords_;
   int64_t count_, width_;
   Table ends_, stretches_, beginnings_;
-  std::vector<int64_t> right_;  // of the stretches
+  std::vector<int64_t> right_;  // rows of the second stretches
 };
 
-// Number 0 is the empty word.
+// Index 0 is the empty word.
 std::vector<Number> Intervals::append(const std::vector<Number>& before, const Table& table, int64_t row,
                                       int64_t k) const {
   std::vector<Number> after{Number(1)};

@@ -160,7 +160,7 @@ Outcome Ls2t::run() {
   if (wants_out_) call.out = result("out", rows * forest_.levels() * width_, false);
   if (wants_final_) call.final = result("final", states, false);
   if (wants_checkpoints_) call.checkpoints = static_cast<double*>(result("checkpoints", states * blocks(), true));
-  const auto products = room(rows * forest_.components * width_, is_double);  // an order of the kernels' own
+  const auto products = room(rows * forest_.components * width_, is_double);  // in an internal order of the kernels
   if (keeps_products_) call.products = products->data();
   require(seq2tens_ls2t_forward(&call));
   if (!wants_gradients_) return results;

@@ -1,6 +1,7 @@
-// Runs every operation on random problems, for every instruction set of this processor, and compares with definitions.
+// Runs every operation on random problems, for every instruction set of this processor, and compares the results with
+// those of the definitions.
 //   check [--cases N] [--seed S] [--operation NAME]
-// Case number i has the seed S + i, so that one can be repeated alone.
+// Case number i has the seed S + i, so that a single case can be repeated.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -12,7 +13,7 @@
 namespace check {
 namespace {
 
-// Errors are measured against what rounding may amount to. A mistake is far more than this many times that.
+// Errors are measured in multiples of a bound for rounding errors. A bug causes errors far above this multiple.
 constexpr double kMostError = 20;
 
 struct Options {
@@ -36,7 +37,7 @@ struct Case {
   std::exit(1);
 }
 
-// The largest error of a result, by the bound for rounding.
+// The largest error of a result, in multiples of the bound for rounding errors.
 double compare(const Case& c, const std::string& name, const std::vector<Number>& want, const Array& got) {
   if (static_cast<int64_t>(want.size()) != got.count()) fail(c, name + " has the wrong size");
   if (!got.is_intact()) fail(c, "something was written before " + name);
@@ -67,7 +68,7 @@ double compare(const Case& c, const Definition& want, const Outcome& got) {
   return largest;
 }
 
-// The same bits whatever the threads and the places of results in memory.
+// Requires the same bits for any number of threads and any address of the results.
 void compare_bits(const Case& c, const Outcome& one, const Outcome& other) {
   for (const auto& [name, array] : one)
     if (!array->has_bits_of(*other.at(name))) fail(c, name + " depends on the threads or on where its memory is");

@@ -24,7 +24,7 @@ void Tape::seed(const Number& output, double derivative) {
   adjoints_.resize(ends_.size(), {0, 0});
   if (output.node < 0) return;
   adjoints_[output.node].value += derivative;
-  adjoints_[output.node].error += std::fabs(derivative);  // derivatives by one node in several places are added
+  adjoints_[output.node].error += std::fabs(derivative);  // a node may be seeded several times, and the seeds add up
 }
 
 void Tape::propagate() {

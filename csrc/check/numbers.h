@@ -1,6 +1,6 @@
-// Numbers that remember how they came about: a definition written with them has exact derivatives, and a bound for
-// what rounding may do to its values and derivatives. Definitions need no adjoint of their own, so they stay as short
-// as the textbook's, and cannot share a mistake with the kernels'.
+// Numbers that record how they were computed: a definition written with them has exact derivatives, and bounds for the
+// rounding errors of its values and derivatives. Definitions need no adjoint of their own, so they stay as short as in
+// a textbook and cannot share a mistake with the adjoints of the kernels.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace check {
 
-// `error` is what rounding every step of the calculation may amount to, to first order and in rounding units, with all
-// terms of a sum made positive: a kernel may add them in any order.
+// `error` bounds the rounding error of the whole calculation, to first order and in rounding units. All terms of a sum
+// enter with their absolute values, because a kernel may add them in any order.
 struct Number {
   double value = 0, error = 0;
   int32_t node = -1;  // on the tape, -1 for a constant
@@ -18,7 +18,7 @@ struct Number {
   Number(double value, double error, int32_t node) : value(value), error(error), node(node) {}
 };
 
-// Derivatives of every node by those that it was computed from.
+// Records the derivatives of every node by those that it was computed from.
 class Tape {
  public:
   void clear(bool is_recording);
@@ -27,13 +27,13 @@ class Tape {
   void arc(const Number& from, double derivative, double error = 0) {
     if (is_recording_ && from.node >= 0) arcs_.push_back({from.node, derivative, error});
   }
-  Number close(double value, double error);  // a node with the arcs since the last one
+  Number close(double value, double error);  // a new node with the arcs since the last one
 
   void seed(const Number& output, double derivative);
   void propagate();  // from the seeds to the leaves
   Number adjoint(const Number& leaf) const;
 
-  // A kink so near that rounding decides about the derivative.
+  // Whether there is a kink so close that rounding decides the derivative.
   bool is_ambiguous = false;
 
  private:
@@ -58,7 +58,7 @@ Number operator*(const Number& a, const Number& b);
 Number inverse_root(const Number& a);
 Number rectified(const Number& a);
 
-// A sum of products as one node: most of a calculation is inner products.
+// A sum of products as one node, because most of a calculation consists of inner products.
 class Sum {
  public:
   void add(const Number& a, const Number& b = Number(1));

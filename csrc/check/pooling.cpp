@@ -1,4 +1,4 @@
-// Pools along time: of paths around thresholds, and contests within groups.
+// Pooling along time: of paths around thresholds, and of contests within groups.
 #include <algorithm>
 
 #include "check.h"
@@ -32,9 +32,9 @@ class Pooling : public Problem {
 
  private:
   Number value(int64_t b, int64_t i, int64_t k) const { return path_.value((b * length_ + i) * width_ + k); }
-  // Kernels round it to their precision.
+  // With a rounding error, because kernels round the steepness to their precision.
   Number steepness() const { return {steepness_, steepness_, -1}; }
-  template <class Term>  // mean of term(step) of a sequence
+  template <class Term>  // mean of term(step) over a sequence
   Number mean(int64_t b, const Term& term) const {
     Sum sum;
     for (int64_t i = 0; i < lengths_[b]; ++i) sum.add(term(i), Number(1.0 / static_cast<double>(lengths_[b])));
@@ -49,12 +49,12 @@ class Pooling : public Problem {
     Number run, longest;
     for (int64_t i = 0; i < lengths_[b]; ++i) {
       run = (run + Number(1)) * ramp(b, i, k);
-      // of two that rounding cannot tell apart either may be taken
+      // if two values are equal up to rounding, a kernel may take either
       longest = {std::max(longest.value, run.value), std::max(longest.error, run.error), -1};
     }
     return longest;
   }
-  // The highest of the group of k, or the lowest.
+  // The highest or lowest value in the group of k.
   Number extreme(int64_t b, int64_t i, int64_t k, double sign) const {
     double best = value(b, i, k).value;
     for (int64_t j = k % groups_; j < width_; j += groups_)

@@ -1,4 +1,4 @@
-// All words inside the words of a forest, as kernels that join parts of sequences read them.
+// All subwords of the words of a forest, as read by the kernels that join parts of sequences.
 #pragma once
 #include "words.h"
 
@@ -8,7 +8,7 @@ using Word = std::vector<int64_t>;
 
 class Subwords {
  public:
-  explicit Subwords(const Forest& forest);  // whose states must have different words
+  explicit Subwords(const Forest& forest);  // the states of the forest must have different words
   Subwords(const Subwords&) = delete;
   Subwords& operator=(const Subwords&) = delete;
   const seq2tens_subwords* data() const { return &subwords_; }

@@ -23,7 +23,7 @@ void Forest::add_word(const std::vector<int64_t>& vectors) {
   output.push_back(states() - 1);
 }
 
-// Every word its own vectors; beginnings of one list of vectors, read from their ends; or any tree.
+// A chain; words that share no vectors; prefixes of one list of vectors in reverse order; or any tree.
 Forest Forest::random(Random& random) {
   const int64_t kind = random.integer(0, 3);
   if (kind == 0) return chain(random.integer(1, 12));

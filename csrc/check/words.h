@@ -1,12 +1,12 @@
-// Chains of functionals as a forest of states, and as the words that kernels read.
+// Chains of functionals as a forest of states, and as the words that the kernels read.
 #pragma once
 #include "check.h"
 
 namespace check {
 
-// State s extends the word of state parent[s] by the vector component[s]; parents stand before their children.
+// State s extends the word of state parent[s] by the vector component[s]; parents come before their children.
 struct Forest {
-  std::vector<int64_t> component, parent, output;  // output: the state of each level
+  std::vector<int64_t> component, parent, output;  // `output` is the state of each level
   int64_t components = 0;
 
   static Forest chain(int64_t order);  // every state is a level
@@ -20,11 +20,11 @@ struct Forest {
   void add_word(const std::vector<int64_t>& vectors);  // its last state is a level
 };
 
-// One step of one functional: what becomes of state s. `state` and `letter` are those of all states and components.
+// One step of one functional: returns the new value of state s, given the values of all states and letters.
 struct Step {
   const Forest& forest;
-  const std::vector<Number>& coefficients;  // empty: one coefficient 1
-  const std::vector<Number>& powers;        // of the decay, empty: 1
+  const std::vector<Number>& coefficients;  // if empty, one coefficient 1
+  const std::vector<Number>& powers;        // powers of the decay; if empty, 1
 
   Number power(int64_t m) const { return powers.empty() ? Number(1) : powers[m]; }
   Number operator()(const std::vector<Number>& state, const std::vector<Number>& letter, int64_t s) const;

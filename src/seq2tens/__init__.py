@@ -35,7 +35,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import on first use: torch takes seconds to load, and the shell's `--help` can do without."""
+    """Import on first use, because torch takes seconds to load and `--help` does not need it."""
     for home, names in _HOMES.items():
         if name == home or name in names:
             module = importlib.import_module(f"seq2tens.{home}")

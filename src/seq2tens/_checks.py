@@ -1,4 +1,4 @@
-"""Checks of arguments, shared by every public function: each error names argument, rule and value."""
+"""Argument checks, shared by all public functions: each error names the argument, the rule and the value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from seq2tens._errors import positive_int as positive_int
 from seq2tens._errors import require as require
 
 T = TypeVar("T")
-Lengths = Int[Tensor | np.ndarray, " batch"] | Sequence[int]  # of the sequences of a batch
+Lengths = Int[Tensor | np.ndarray, " batch"] | Sequence[int]  # lengths of the sequences of a batch
 
 
 def floating(name: str, tensor: Tensor) -> None:
@@ -29,7 +29,7 @@ def floating(name: str, tensor: Tensor) -> None:
 
 
 def shape(name: str, tensor: Tensor, expected: tuple[int, ...], meaning: str) -> None:
-    """Require one exact shape; `meaning` spells the axes out."""
+    """Require an exact shape; `meaning` names the axes."""
     if tuple(tensor.shape) != expected:
         raise ArgumentError(f"`{name}` must have shape {meaning} = {expected}, got {tuple(tensor.shape)}")
 
@@ -55,7 +55,7 @@ def not_empty(name: str, x: Tensor) -> None:
 
 
 def same_device(**tensors: Tensor | None) -> None:
-    """Require all tensors on the device of the first one; None stands for no tensor."""
+    """Require all tensors to be on the device of the first one; those that are None are skipped."""
     if len({tensor.device for tensor in tensors.values() if tensor is not None}) <= 1:
         return
     (first, like), *others = tensors.items()
@@ -67,7 +67,7 @@ def same_device(**tensors: Tensor | None) -> None:
 
 
 def between(name: str, value: float, low: float, high: float, *, low_included: bool = False) -> None:
-    """Require a number in the interval; the upper end never belongs to it."""
+    """Require a number in an interval that excludes `high` and, by default, `low`."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"`{name}` must be a number, got {type(value).__name__}")
     inside = low < value < high or (low_included and value == low)
@@ -76,7 +76,7 @@ def between(name: str, value: float, low: float, high: float, *, low_included: b
 
 
 def from_fields(cls: type[T], data: Mapping[str, Any], name: str) -> T:
-    """Build a dataclass from JSON data; a key that it does not know is an error."""
+    """Build a dataclass from JSON data; an unknown key is an error."""
     if not isinstance(data, Mapping):
         raise TypeError(f"`{name}` must be a mapping, got {type(data).__name__}")
     fields = dataclasses.fields(cls)  # type: ignore[arg-type]
@@ -90,17 +90,17 @@ def from_fields(cls: type[T], data: Mapping[str, Any], name: str) -> T:
 
 
 def in_func_transform(tensor: Tensor) -> bool:
-    """Whether torch.func (vmap, grad, …) has wrapped the tensor; there is no public query for it."""
+    """Whether torch.func (vmap, grad, …) has wrapped the tensor; torch has no public function for this."""
     return not torch.compiler.is_compiling() and torch._C._functorch.is_functorch_wrapped_tensor(tensor)
 
 
 def values_hidden(tensor: Tensor) -> bool:
-    """Whether the values cannot be looked at now: inside torch.compile, torch.func or on the meta device."""
+    """Whether values cannot be read now: inside torch.compile or torch.func, or on the meta device."""
     return torch.compiler.is_compiling() or tensor.is_meta or in_func_transform(tensor)
 
 
 def step_mask(x: Tensor, mask: Tensor | None, lengths: Lengths | None) -> Tensor | None:
-    """Join a boolean mask `(batch, time)` (True: the step counts) and lengths `(batch,)` into one mask.
+    """Combine a boolean mask `(batch, time)`, True for valid steps, and lengths `(batch,)` into one mask.
 
     Arrays and lists become tensors.
     """

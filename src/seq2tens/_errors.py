@@ -1,4 +1,4 @@
-"""Mistakes of the caller, and checks of plain values; nothing heavy is imported, for the shell's sake."""
+"""Errors in arguments, and checks of plain values. Nothing heavy is imported, to keep the shell fast."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 
 class ArgumentError(ValueError):
-    """An argument that breaks a rule: the caller's mistake, told apart from a `ValueError` by accident."""
+    """Raised for an invalid argument, to distinguish a mistake of the caller from any other `ValueError`."""
 
 
 def require(condition: bool, message: str) -> None:
@@ -25,7 +25,7 @@ def positive_int(name: str, value: int) -> None:
 
 
 def choice(name: str, value: object, allowed: tuple[object, ...]) -> None:
-    """Require one of a few values."""
+    """Require one of the allowed values."""
     if value not in allowed:
         known = [text for text in allowed if isinstance(text, str)]
         suggestion = did_you_mean(value, known)
@@ -35,7 +35,7 @@ def choice(name: str, value: object, allowed: tuple[object, ...]) -> None:
 
 
 def did_you_mean(value: object, known: Iterable[str], key: Callable[[str], str] = str) -> str:
-    """The end of a sentence that names what was likely meant, empty where nothing is near by its `key`."""
+    """Return the end of a message that suggests the closest known name by `key`, empty if none is close."""
     nearest = {key(name).casefold(): name for name in known}
     matches = difflib.get_close_matches(key(str(value)).casefold(), list(nearest), n=1)
     return f"; did you mean {nearest[matches[0]]!r}?" if matches else ""

@@ -1,4 +1,4 @@
-"""Names that have moved: the old ones work for one release, with a warning that tells the new ones."""
+"""Deprecated names: the old ones work for one more release, with a warning that gives the new ones."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 
 
 def warn_moved(old: str, new: str, stacklevel: int = 2) -> None:
-    """Tell the new name; `stacklevel` counts from the caller of this function, which is 1."""
+    """Warn and give the new name; `stacklevel` counts from the caller of this function, which is 1."""
     warnings.warn(
-        f"`{old}` is now `{new}`; the old name goes with the next release",
+        f"`{old}` is now `{new}`; the old name will be removed in the next release",
         DeprecationWarning,
         stacklevel=stacklevel + 1,
     )
 
 
 def moved_names(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of a module whose `names` are now found under other, full ones."""
+    """Return the `__getattr__` of a module, given the new full name of each moved name."""
 
     def getattr_moved(name: str) -> Any:
         if name not in names:
@@ -33,14 +33,14 @@ def moved_names(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
 
 
 class _MovedModule(ModuleType):
-    """A module under its old name; the new one is imported when something is taken from it."""
+    """A module under its old name; the new one is imported on first use."""
 
     def __init__(self, old: str, new: str) -> None:
         super().__init__(old, f"Now `{new}`.")
         self._new = new
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # the import system asks for these
+        if name.startswith("__"):  # the import system looks these up
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         value = getattr(importlib.import_module(self._new), name)
         warn_moved(self.__name__, self._new)
@@ -48,7 +48,7 @@ class _MovedModule(ModuleType):
 
 
 def moved_module(old: str, new: str) -> None:
-    """Let a module be imported by its old name; its parent, of which it is no file any more, calls this."""
+    """Let a module be imported by its old name, which has no file any more; called by its old parent."""
     sys.modules[old] = _MovedModule(old, new)
     parent, _, child = old.rpartition(".")
     setattr(sys.modules[parent], child, sys.modules[old])

@@ -1,7 +1,7 @@
 """Tensors and a JSON document in one safetensors file, so that the two always agree.
 
-A file is written under a name of the writer's own, forced to disk and then renamed, so that a file with the
-right name is complete whatever happens. What a killed writer leaves behind, the next one removes.
+A file is written under a temporary name, flushed to disk and then renamed, so that a file with the right name
+is always complete. The next writer removes what a killed writer leaves behind.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-# How the names of unfinished files begin.
+# Prefix of the names of unfinished files.
 TEMPORARY = ".seq2tens-"
 Tensors = dict[str, Tensor]
 
 
 class Saved(NamedTuple):
-    """What a file holds."""
+    """The content of a file."""
 
     tensors: Tensors
     document: dict[str, Any]
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file that is complete or as it was, see `replacing`."""
+    """Write a file completely or not at all, see `replacing`."""
     with replacing(path) as file:
         file.write(content)
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file to write, which takes the place of another once it is complete, even if the machine stops or
-    others write it as well, or vanishes if that fails.
+    """Open a new file that replaces `path` once it is complete; it is removed if writing fails.
 
-    A link is followed, and a file that is replaced keeps its mode; what is no file, such as a pipe, is
-    written to.
+    This is safe even if the machine stops or other processes write the same file. A link is followed, and the
+    new file has the mode of the old one. If `path` is not a regular file, such as a pipe, it is written to
+    directly.
     """
     if path.exists() and not path.is_file():
         with path.open("wb") as file:
@@ -67,19 +67,19 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         file.flush()
         os.fsync(file.fileno())
         if fcntl is None:
-            file.close()  # there, an open file cannot be renamed
+            file.close()  # Windows cannot rename an open file
         os.replace(file.name, path)
     sync_folder(path.parent)
 
 
 @contextmanager
 def new_file(folder: Path, prefix: str) -> Iterator[BinaryIO]:
-    """A file of this writer's own; if it still has its name at the end, it is removed."""
+    """Create a temporary file for this writer; if it has not been renamed at the end, it is removed."""
     while True:
         path = _unused(folder, prefix)
         with open(path, "xb") as file:
             _lock(file.fileno())
-            if not _is_at(path, file.fileno()):  # taken for a leftover before it was locked
+            if not _is_at(path, file.fileno()):  # removed as a leftover before it was locked
                 continue
             try:
                 yield file
@@ -91,12 +91,12 @@ def new_file(folder: Path, prefix: str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def new_folder(folder: Path, prefix: str) -> Iterator[Path]:
-    """A folder of this writer's own; if it still has its name at the end, it is removed."""
+    """Create a temporary folder for this writer; if it has not been renamed at the end, it is removed."""
     while True:
         path = _unused(folder, prefix)
         path.mkdir()
         with _locked_folder(path) as ours:
-            if not ours:  # taken for a leftover before it was locked
+            if not ours:  # removed as a leftover before it was locked
                 continue
             try:
                 yield path
@@ -106,27 +106,27 @@ def new_folder(folder: Path, prefix: str) -> Iterator[Path]:
 
 
 def remove_leftovers(folder: Path, prefix: str) -> None:
-    """Remove what writers that were killed have left behind; those at work hold a lock on theirs."""
+    """Remove what killed writers have left behind; active writers hold a lock on their files."""
     if fcntl is None:
         return
     with suppress(OSError):
         for path in [entry for entry in folder.iterdir() if entry.name.startswith(prefix)]:
-            with suppress(OSError):  # locked, or another process was quicker
+            with suppress(OSError):  # locked, or removed by another process
                 _remove_unlocked(path)
 
 
 @contextmanager
 def exclusive(path: Path, *, wait: bool = True) -> Iterator[bool]:
-    """Be the only process in here with this path; the file is there only meanwhile.
+    """Hold an exclusive lock on this path among processes; the lock file only exists meanwhile.
 
-    True, or, without `wait`, False where there is another one.
+    Yields True, or False if `wait` is False and another process holds the lock.
     """
     while fcntl is not None:
         with open(path, "ab") as file:
             if not _lock(file.fileno(), wait):
                 yield False
                 return
-            if not _is_at(path, file.fileno()):  # removed by the one before
+            if not _is_at(path, file.fileno()):  # removed by the previous holder
                 continue
             try:
                 yield True
@@ -141,19 +141,19 @@ def _unused(folder: Path, prefix: str) -> Path:
 
 
 def _lock(descriptor: int, wait: bool = True) -> bool:
-    """Until the descriptor is closed, or its process ends in whatever way; False if another has the lock."""
+    """Lock until the descriptor is closed or the process ends; return False if another holds the lock."""
     if fcntl is not None:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
             return False
-        except OSError:  # a file system without locks; there, no leftovers are removed
+        except OSError:  # a file system without locks, on which no leftovers are removed
             return True
     return True
 
 
 def _is_at(path: Path, descriptor: int) -> bool:
-    """Whether an open file has this name, not another file or none."""
+    """Whether this path still refers to the open file."""
     try:
         return os.path.samestat(path.stat(), os.fstat(descriptor))
     except FileNotFoundError:
@@ -162,7 +162,7 @@ def _is_at(path: Path, descriptor: int) -> bool:
 
 @contextmanager
 def _locked_folder(folder: Path) -> Iterator[bool]:
-    """True, or False where the folder was removed before it was locked."""
+    """Lock a folder; yield False if it was removed before it was locked."""
     if fcntl is None:
         yield True
         return
@@ -191,7 +191,7 @@ def _remove_unlocked(path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """A renaming is only on disk once the folder is; not every system can open one."""
+    """Flush a folder to disk, so that a renaming in it is permanent; only POSIX can open folders."""
     if os.name != "posix":
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -202,14 +202,14 @@ def sync_folder(folder: Path) -> None:
 
 
 def encode(saved: Saved) -> bytes:
-    """The bytes of a file."""
+    """Return the content of a file as bytes."""
     document = json.dumps(saved.document)
     metadata = {"document": document, "digest": digest(saved.tensors, document)}
     return safetensors.torch.save(saved.tensors, metadata)
 
 
 def decode(content: bytes) -> Saved:
-    """What the bytes hold; `ArgumentError` if they have been changed."""
+    """Read the content of a file; raise `ArgumentError` if it has been changed."""
     try:
         tensors = safetensors.torch.load(content)
     except safetensors.SafetensorError as error:
@@ -222,7 +222,7 @@ def decode(content: bytes) -> Saved:
 
 
 def _metadata(content: bytes) -> dict[str, str]:
-    """The header's free entries; safetensors reads them from files only, not from bytes."""
+    """Return the metadata of the header, which safetensors only reads from files, not from bytes."""
     size = int.from_bytes(content[:8], "little")
     metadata = json.loads(content[8 : 8 + size]).get("__metadata__", {})
     check.require({"document", "digest"} <= set(metadata), "the header has no document")
@@ -230,7 +230,7 @@ def _metadata(content: bytes) -> dict[str, str]:
 
 
 def digest(tensors: Tensors, document: str) -> str:
-    """A hash of all there is, whatever the order of the tensors."""
+    """Return a hash of the tensors, in any order, and the document."""
     total = hashlib.sha256(document.encode())
     for name in sorted(tensors):
         tensor = tensors[name]

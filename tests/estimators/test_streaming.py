@@ -138,7 +138,7 @@ def test_a_clock_needs_a_length():
     stream = classifier.stream(length=9)
     x = X[0].T
     np.testing.assert_allclose(stream.push(x)[-1:], classifier.predict_proba(X[:1]), **SAME)
-    with pytest.raises(ValueError, match="must not lead beyond `length` = 9 steps, got 10"):
+    with pytest.raises(ValueError, match="must not go beyond `length` = 9 steps, got 10"):
         stream.push(x[:1])
 
 

@@ -93,7 +93,7 @@ def test_wrong_arguments():
     options = problem(2, "recursive", 1)
     chunk = transfer(**options)
     other = transfer(**problem(3, "recursive", 1))
-    with pytest.raises(ValueError, match="`second` must belong to the chains of `first`, got other ones"):
+    with pytest.raises(ValueError, match="`second` must have the chains of `first`, got other ones"):
         combine(chunk, other)
     with pytest.raises(ValueError, match=r"`state` must have shape .* = \(2, 2, 2\), got \(2, 3, 2\)"):
         apply_transfer(torch.zeros(2, 3, 2), chunk)

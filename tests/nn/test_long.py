@@ -210,11 +210,11 @@ def test_statistics_of_chunks_are_followed_once():
     [
         (DeepLS2T(3, 4), "`module` must be in evaluation mode, because statistics of a batch"),
         (LS2TBlock(3, 4, 2, time="index"), "must not embed time, .*, got time='index'"),
-        (LS2TBlock(3, 4, 2, reverse=True, norm=False), "must look back only"),
+        (LS2TBlock(3, 4, 2, reverse=True, norm=False), "must only look back"),
         (LS2TBlock(3, 4, 2, spatial_dropout=0.2, norm=False), "without dropout, .*, got a rate of 0.2"),
         (
             FCN(3, 4, return_sequences=True).eval(),
-            "must look back only where it gives sequences, .* looks 7 st",
+            "must only look back if it returns sequences, .* looks 7 st",
         ),
         (lambda x, state: x, "`module` must return an output and a state, got Tensor"),
     ],
@@ -249,7 +249,7 @@ def test_wrong_arguments():
         chunkwise(torch.nn.ReLU())
     with pytest.raises(ValueError, match="`chunks` must hold at least one chunk, got none"):
         checkpoint_chunks(layer, [])
-    with pytest.raises(ValueError, match="`chunks` must be several, got one tensor or array"):
+    with pytest.raises(ValueError, match="`chunks` must be a sequence, got one tensor or array"):
         checkpoint_chunks(layer, torch.zeros(1, 5, 3))
     with pytest.raises(ValueError, match="`truncate` must be at least 1, got 0"):
         checkpoint_chunks(layer, [torch.zeros(1, 5, 3)], truncate=0)

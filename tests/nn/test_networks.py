@@ -323,7 +323,7 @@ def test_errors_name_argument_rule_and_value():
         FCNLS2T(3, spatial_dropout=-1)
     with pytest.raises(ValueError, match="`fcn_width` must be at least 1, got 0"):
         FCNLS2T(3, 0)
-    with pytest.raises(ValueError, match="`widths` must name at least one block"):
+    with pytest.raises(ValueError, match="`widths` must have at least one block"):
         ResNet(3, ())
     with pytest.raises(ValueError, match=r"`normalize` must be True, False or in \(0, 1\], got 1.5"):
         FCNLS2T(3, normalize=1.5)

@@ -205,7 +205,7 @@ class Wrong(nn.Module):
 @pytest.mark.parametrize(
     ("phi", "options", "message"),
     [
-        (FCN(3, 4, return_sequences=True), {}, "`phi` must treat every step by itself .* got FCN"),
+        (FCN(3, 4, return_sequences=True), {}, "`phi` must treat every step independently .* got FCN"),
         (Wrong(lambda x: []), {}, "`phi` must return vectors or at least one level"),
         (Wrong(lambda x: x[:, 0]), {}, r"`phi\(x\)` must have shape \(steps, .*got \(1,\)"),
         (Wrong(lambda x: [x, x]), {}, r"`phi\(x\)\[1\]` must have .*\(1, 3, 3\), got \(1, 3\)"),

@@ -119,5 +119,5 @@ def test_refusals():
     _, state = both(x)
     with pytest.raises(ValueError, match="`state` must be None if `bidirectional`"):
         both(x, state)
-    with pytest.raises(ValueError, match="`state` must be of 2 layers, got 1"):
+    with pytest.raises(ValueError, match="`state` must have 2 layers, got 1"):
         LS2T.like_lstm(3, 8, 2)(x, LS2T.like_lstm(3, 8)(x)[1])

@@ -1,4 +1,4 @@
-"""Levels of free tensors as plain tensors: products over their axes, and what they must be."""
+"""Levels of free tensors as plain tensors: products over their axes, and checks."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from seq2tens._checks import floating, require, shape
 
 
 def outer(s: Tensor, t: Tensor, s_degree: int, t_degree: int) -> Tensor:
-    """s ⊗ t over the tensor axes, elementwise over the batch axes in front of them."""
+    """Return s ⊗ t over the tensor axes, elementwise over the batch axes before them."""
     cut = t.dim() - t_degree
     left = s.reshape(s.shape + (1,) * t_degree)
     return left * t.reshape(t.shape[:cut] + (1,) * s_degree + t.shape[cut:])
 
 
 def prefix_products(vectors: Tensor) -> list[Tensor]:
-    """1, z_1, z_1 ⊗ z_2, … along the axis before the last."""
+    """Return 1, z_1, z_1 ⊗ z_2, … for the vectors z along the last axis but one."""
     floating("vectors", vectors)
     require(
         vectors.dim() >= 2 and vectors.shape[-2] > 0,
@@ -29,7 +29,7 @@ def prefix_products(vectors: Tensor) -> list[Tensor]:
 
 
 def check_levels(levels: tuple[Tensor, ...]) -> None:
-    """Require levels 0, 1, … of one element, of one dtype on one device."""
+    """Require levels 0, 1, … of one element, with the same dtype and on the same device."""
     require(len(levels) >= 2, f"`levels` must hold at least degrees 0 and 1, got {len(levels)} level(s)")
     for m, level in enumerate(levels):
         floating(f"levels[{m}]", level)

@@ -1,4 +1,4 @@
-"""Elements of the free algebra T(V), cut off above a fixed degree."""
+"""Elements of the free algebra T(V), truncated above a fixed degree."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class FreeTensor:
 
     @property
     def order(self) -> int:
-        """The degree above which everything is cut off."""
+        """The highest degree; the element is truncated above it."""
         return len(self.levels) - 1
 
     @property
@@ -69,7 +69,7 @@ class FreeTensor:
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
     ) -> FreeTensor:
-        """The element whose levels are all 0."""
+        """Return the element whose levels are all 0."""
         positive_int("dim", dim)
         positive_int("order", order)
         shapes = ((*batch_shape, *(dim,) * m) for m in range(order + 1))
@@ -85,20 +85,20 @@ class FreeTensor:
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
     ) -> FreeTensor:
-        """The neutral element of the product, (1, 0, 0, …)."""
+        """Return the neutral element of the product, (1, 0, 0, …)."""
         zero = cls.zero(dim, order, batch_shape, dtype=dtype, device=device)
         return zero._with_scalar(torch.ones_like(zero.levels[0]))
 
     @classmethod
     def from_vector(cls, vector: Float[Tensor, "*batch dim"], order: int) -> FreeTensor:
-        """A vector of V, seen as the element (0, v, 0, …)."""
+        """Return a vector v of V as the element (0, v, 0, …)."""
         floating("vector", vector)
         require(vector.dim() >= 1, "`vector` must have shape (*batch, dim), got a tensor without axes")
         return cls.pure(vector.unsqueeze(-2), order)
 
     @classmethod
     def pure(cls, vectors: Float[Tensor, "*batch degree dim"], order: int | None = None) -> FreeTensor:
-        """z_1 ⊗ … ⊗ z_m in degree m, 0 in every other degree; `order` is m unless given."""
+        """Return the element that is z_1 ⊗ … ⊗ z_m in degree m and 0 in all others; `order` defaults to m."""
         prefixes = prefix_products(vectors)
         degree = len(prefixes) - 1
         order = degree if order is None else order
@@ -110,7 +110,7 @@ class FreeTensor:
 
     @classmethod
     def rank_one(cls, vectors: Float[Tensor, "*batch order dim"]) -> FreeTensor:
-        """The element with levels t_m = z_1 ⊗ … ⊗ z_m and t_0 = 1."""
+        """Return the element with levels t_m = z_1 ⊗ … ⊗ z_m and t_0 = 1."""
         return cls(tuple(prefix_products(vectors)))
 
     @classmethod
@@ -119,7 +119,7 @@ class FreeTensor:
         vectors: Float[Tensor, "*batch rank order dim"],
         coefficients: Float[Tensor, "*batch rank"] | None = None,
     ) -> FreeTensor:
-        """A linear combination of `rank_one` elements, all coefficients 1 unless given."""
+        """Return a linear combination of `rank_one` elements; coefficients default to 1."""
         floating("vectors", vectors)
         require(
             vectors.dim() >= 3,
@@ -136,7 +136,7 @@ class FreeTensor:
     def unflatten(
         cls, flat: Float[Tensor, "*batch size"], dim: int, order: int, *, scalar: bool = True
     ) -> FreeTensor:
-        """The inverse of `flatten`; with `scalar=False` the scalar part is set to 1."""
+        """Undo `flatten`; with `scalar=False` the scalar part is set to 1."""
         floating("flat", flat)
         positive_int("dim", dim)
         positive_int("order", order)
@@ -177,7 +177,7 @@ class FreeTensor:
         return FreeTensor(tuple(level / c for level, c in self._broadcast_scalar(other)))
 
     def __getitem__(self, word: tuple[int, ...]) -> Float[Tensor, "*batch"]:
-        """The coordinate of a word, a tuple of letters 0..d-1; `()` is the scalar part."""
+        """Return the coordinate of a word, a tuple of letters 0..d-1; `()` is the scalar part."""
         if not isinstance(word, tuple):
             raise TypeError(f"`word` must be a tuple of letters such as (0, 1), got {word!r}")
         if len(word) > self.order:
@@ -190,40 +190,40 @@ class FreeTensor:
         return level
 
     def inverse(self) -> FreeTensor:
-        """The inverse for the product; not finite where the scalar part is 0."""
+        """Return the multiplicative inverse; not finite where the scalar part is 0."""
         nilpotent = (self / self.levels[0])._with_scalar(torch.zeros_like(self.levels[0]))
         return _series(nilpotent, [(-1.0) ** k for k in range(self.order + 1)]) / self.levels[0]
 
     def exp(self) -> FreeTensor:
-        """Σ_k t^k / k!, exact in every degree up to the order."""
+        """Return Σ_k t^k / k!, exact in every degree up to the order."""
         nilpotent = self._with_scalar(torch.zeros_like(self.levels[0]))
         return (
             _series(nilpotent, [1 / math.factorial(k) for k in range(self.order + 1)]) * self.levels[0].exp()
         )
 
     def log(self) -> FreeTensor:
-        """The inverse of `exp`; the scalar part must be positive (nan where negative, as torch.log)."""
+        """Return the inverse of `exp`; NaN where the scalar part is negative, as for torch.log."""
         nilpotent = (self / self.levels[0])._with_scalar(torch.zeros_like(self.levels[0]))
         series = _series(nilpotent, [0.0, *((-1.0) ** (k + 1) / k for k in range(1, self.order + 1))])
         return series._with_scalar(self.levels[0].log())
 
     def dilate(self, alpha: Scalar) -> FreeTensor:
-        """t_m → α^m t_m, the algebra morphism that extends v → αv."""
+        """Return the levels α^m t_m, the image under the algebra morphism that extends v → αv."""
         return FreeTensor(tuple(level * c**m for m, (level, c) in enumerate(self._broadcast_scalar(alpha))))
 
     def inner(self, other: FreeTensor) -> Float[Tensor, "*batch"]:
-        """⟨s, t⟩, the sum over all words of the products of coordinates."""
+        """Return ⟨s, t⟩, the sum over all words of the products of coordinates."""
         _check_pair(self, other)
         return (self.flatten() * other.flatten()).sum(-1)
 
     def flatten(self, *, scalar: bool = True) -> Float[Tensor, "*batch size"]:
-        """All coordinates in one axis, by degree and then lexicographic; `scalar=False` leaves t_0 out."""
+        """Return all coordinates along one axis, by degree, then lexicographically; t_0 only if `scalar`."""
         batch, dim = self.batch_shape, self.dim
         flat = [level.reshape((*batch, dim**m)) for m, level in enumerate(self.levels)]
         return torch.cat(flat if scalar else flat[1:], dim=-1)
 
     def truncate(self, order: int) -> FreeTensor:
-        """The same element with the degrees above `order` dropped."""
+        """Drop the degrees above `order`."""
         positive_int("order", order)
         require(order <= self.order, f"`order` must be at most {self.order}, the element's own, got {order}")
         return FreeTensor(self.levels[: order + 1])
@@ -233,7 +233,7 @@ class FreeTensor:
         return self._map(lambda level: level.to(*args, **kwargs))
 
     def detach(self) -> FreeTensor:
-        """The same values outside the autograd graph."""
+        """Detach every level from the autograd graph."""
         return self._map(torch.Tensor.detach)
 
     def _map(self, function: Callable[[Tensor], Tensor]) -> FreeTensor:
@@ -243,17 +243,17 @@ class FreeTensor:
         return FreeTensor((scalar, *self.levels[1:]))
 
     def _broadcast_scalar(self, scalar: Scalar) -> list[tuple[Tensor, Scalar]]:
-        """Each level with the scalar shaped to broadcast against its batch axes."""
+        """Return each level with the scalar, reshaped to broadcast against the batch axes."""
         if not isinstance(scalar, Tensor):
             return [(level, scalar) for level in self.levels]
         broadcast("a scalar factor", self.batch_shape, scalar.shape)
-        # one dtype up front: torch would promote tensors without axes by another rule than the rest
+        # cast first: torch promotes tensors without axes by another rule than other tensors
         scalar = scalar.to(self.dtype)
         return [(level, scalar.reshape(scalar.shape + (1,) * m)) for m, level in enumerate(self.levels)]
 
 
 def product(elements: Sequence[FreeTensor]) -> FreeTensor:
-    """The product from left to right; for values of Φ this is concatenation of the sequences."""
+    """Return the product from left to right; for values of Φ it corresponds to concatenating sequences."""
     require(len(elements) > 0, "`elements` must hold at least one FreeTensor, got none")
     return reduce(_convolve, elements)
 
@@ -268,7 +268,7 @@ def _convolve(s: FreeTensor, t: FreeTensor) -> FreeTensor:
 
 
 def _series(nilpotent: FreeTensor, coefficients: Sequence[float]) -> FreeTensor:
-    """Σ_k c_k u^k by Horner; u has no scalar part, so powers above the order vanish."""
+    """Return Σ_k c_k u^k by Horner's scheme; u has no scalar part, so powers above the order vanish."""
     u = nilpotent
     one = FreeTensor.unit(u.dim, u.order, dtype=u.dtype, device=u.device)
     total = one * coefficients[-1]

@@ -29,14 +29,14 @@ def seq2tens(
     return_sequences: bool = False,
     backend: Backend | None = None,
 ) -> FreeTensor:
-    """Φ of each sequence, or of each of its beginnings with `return_sequences`.
+    """Return Φ of each sequence, or of each of its prefixes with `return_sequences`.
 
-    `lift` is "linear" (also "1+x"), "exp" (exp(x) to the given order: Φ of the increments of a path is
-    its signature), or a lift as in `seq2tens.algebra.lifts`. Steps outside `mask` or beyond `lengths`
-    contribute nothing, whatever they hold. The empty sequence gives the unit. The batch shape of the
-    result is `(batch,)` or `(batch, time)`. Half-precision input is computed and returned in float32,
-    as level 2 already leaves its range. On CPUs power lifts have a fused path ("cpu"), whose levels are
-    views of the one tensor that `flatten` returns; `backend` "reference" is plain PyTorch.
+    `lift` is "linear" (also "1+x"), "exp" (exp(x) up to the given order; then Φ of the increments of a path
+    is its signature), or a lift as in `seq2tens.algebra.lifts`. Steps outside `mask` or beyond `lengths`
+    contribute nothing, whatever they hold. The empty sequence gives the unit. The batch shape of the result
+    is `(batch,)` or `(batch, time)`. Half-precision input is computed and returned in float32, because level
+    2 can already exceed its range. On CPUs power lifts have fused kernels (`backend="cpu"`), and their levels
+    are views of the single tensor that `flatten` returns; `backend="reference"` is plain PyTorch.
     """
     positive_int("order", order)
     x, keep = observed(x, mask, lengths)
@@ -56,7 +56,7 @@ def seq2tens(
 def signature(
     path: Float[Tensor, "batch time dim"], order: int, *, backend: Backend | None = None
 ) -> FreeTensor:
-    """The signature of the piecewise linear path through the given points, up to `order`."""
+    """Return the signature of the piecewise linear path through the given points, up to `order`."""
     sequences("path", path)
     require(path.shape[1] > 0, f"`path` must have at least one point, got shape {tuple(path.shape)}")
     positive_int("order", order)
@@ -66,7 +66,7 @@ def signature(
 
 
 class _OneBuffer(FreeTensor):
-    """An element that is one tensor: `flatten` copies nothing, and levels are views, made when asked for."""
+    """An element stored as one tensor: `flatten` copies nothing, and levels are views, made on demand."""
 
     _flat: Tensor
     _shape: tuple[int, int]
@@ -87,7 +87,7 @@ class _OneBuffer(FreeTensor):
 
 
 def observed(x: Tensor, mask: Tensor | None, lengths: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    """The checked steps in at least float32, 0 where they do not count, and the joint mask."""
+    """Check the steps; return them in at least float32, 0 where masked, and the joint mask."""
     sequences("x", x)
     require(x.shape[0] > 0, f"`x` must hold at least one sequence, got an empty batch {tuple(x.shape)}")
     require(x.shape[2] > 0, f"`x` must have at least one channel, got shape {tuple(x.shape)}")
@@ -105,7 +105,7 @@ def _inverse_factorials(order: int) -> Tensor:
 
 
 def _coefficients(lift: str | Lift, order: int) -> Tensor | None:
-    """The coefficients of a power lift, or None for another."""
+    """Return the coefficients of a power lift, or None for another lift."""
     if isinstance(lift, str):
         choice("lift", lift, ("linear", "1+x", "exp"))
         return _inverse_factorials(order if lift == "exp" else 1)
@@ -116,7 +116,7 @@ def _coefficients(lift: str | Lift, order: int) -> Tensor | None:
 
 
 def _lifted(x: Tensor, keep: Tensor | None, lift: Any) -> list[Tensor]:
-    """The levels of φ at every step, checked, and 0 at steps that do not count."""
+    """Return the levels of φ at every step, after checking their shapes; 0 at masked steps."""
     levels = list(lift(x))
     require(len(levels) > 0, "`lift` must return at least one level, got an empty list")
     floating("lift(x)[0]", levels[0])

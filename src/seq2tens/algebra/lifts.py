@@ -20,9 +20,9 @@ Lift = Callable[[Tensor], Sequence[Tensor]]
 
 
 class PowerLift(nn.Module):
-    """φ(x) = 1 + c_1 x + c_2 x⊗x + … + c_p x^{⊗p}, with `coefficients` c of shape `(p,)`.
+    """The lift φ(x) = 1 + c_1 x + c_2 x⊗x + … + c_p x^{⊗p}, with `coefficients` c of shape `(p,)`.
 
-    Gradients flow to a tensor that asks for them; an `nn.Parameter` is registered as it is, and
+    Gradients flow to coefficients that require them. An `nn.Parameter` is registered as it is;
     `learnable=True` makes one from a copy of the values.
     """
 
@@ -55,7 +55,10 @@ class PowerLift(nn.Module):
 
 
 class PolynomialLift(nn.Module):
-    """φ(x) = 1 + all monomials of degree 1..degree in the coordinates of x; Φ then holds iterated sums."""
+    """The lift φ(x) = 1 + all monomials of degree 1..degree in the coordinates of x.
+
+    Φ then holds iterated sums.
+    """
 
     def __init__(self, degree: int) -> None:
         super().__init__()
@@ -71,28 +74,28 @@ class PolynomialLift(nn.Module):
 
 
 def linear() -> PowerLift:
-    """φ(x) = 1 + x, the lift of the paper."""
+    """Return φ(x) = 1 + x, the lift of the paper."""
     return exponential(1)
 
 
 def exponential(p: int) -> PowerLift:
-    """φ(x) = exp(x) cut off above degree p; with p equal to the order, Φ of increments is the signature."""
+    """Return φ(x) = exp(x) up to degree p; if p is the order, Φ of increments is the signature."""
     positive_int("p", p)
     return PowerLift(torch.tensor([1 / math.factorial(k) for k in range(1, p + 1)], dtype=torch.float64))
 
 
 def coefficients(c: Float[Tensor, " p"]) -> PowerLift:
-    """φ(x) = 1 + Σ_k c_k x^{⊗k}; gradients flow to c."""
+    """Return φ(x) = 1 + Σ_k c_k x^{⊗k}; gradients flow to c."""
     return PowerLift(c)
 
 
 def polynomial(degree: int) -> PolynomialLift:
-    """φ(x) = 1 + all monomials up to `degree`, in the order of `monomials`."""
+    """Return φ(x) = 1 + all monomials up to `degree`, in the order of `monomials`."""
     return PolynomialLift(degree)
 
 
 def monomials(dim: int, degree: int) -> list[tuple[int, ...]]:
-    """The monomials of degree 1..degree in `dim` variables, each a sorted tuple of variable indices."""
+    """Return the monomials of degree 1..degree in `dim` variables, as sorted tuples of variable indices."""
     positive_int("dim", dim)
     positive_int("degree", degree)
     return [m for k in range(1, degree + 1) for m in combinations_with_replacement(range(dim), k)]

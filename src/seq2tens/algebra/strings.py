@@ -16,13 +16,13 @@ from seq2tens.algebra.full_map import seq2tens
 
 
 class StringFeatures(NamedTuple):
-    """Φ of a batch of strings, with the letters that its coordinates stand for."""
+    """Φ of a batch of strings, and the alphabet that indexes its coordinates."""
 
     tensor: FreeTensor
     alphabet: tuple[str, ...]
 
     def counts(self, word: str) -> Float[Tensor, " batch"]:
-        """How often each string contains `word` as a subsequence, not necessarily contiguous."""
+        """Count how often each string contains `word` as a subsequence, not necessarily contiguous."""
         for letter in word:
             require(letter in self.alphabet, f"`word` must use letters of {self.alphabet}, got {letter!r}")
         return self.tensor[tuple(self.alphabet.index(letter) for letter in word)]
@@ -56,7 +56,7 @@ def _letters(strings: Sequence[str], alphabet: Iterable[str] | None) -> tuple[st
 def _encode(
     strings: Sequence[str], letters: tuple[str, ...]
 ) -> tuple[Int[Tensor, "batch time"], Int[Tensor, " batch"]]:
-    """Letter numbers, padded at the end, and the lengths of the strings."""
+    """Return the letters as numbers, padded at the end, and the lengths of the strings."""
     number = {letter: i for i, letter in enumerate(letters)}
     lengths = torch.tensor([len(string) for string in strings])
     codes = torch.zeros(len(strings), int(lengths.max()), dtype=torch.long)

@@ -69,12 +69,12 @@ class WordSum(Mapping[Word, Number]):
 
 
 def word(*letters: int | Letter) -> WordSum:
-    """One word with coefficient 1, such as `word(0, 1, (0, 2))`; `word()` is the empty word."""
+    """Return one word with coefficient 1, such as `word(0, 1, (0, 2))`; `word()` is the empty word."""
     return WordSum({_word(letters): 1})
 
 
 def quasi_shuffle(a: WordSum, b: WordSum) -> WordSum:
-    """a ⋆ b, the functional whose value on a sequence is the product of the values of a and b.
+    """Return a ⋆ b, the functional whose value on a sequence is the product of the values of a and b.
 
     (u|i) ⋆ (v|j) = ((u|i) ⋆ v)|j + (u ⋆ (v|j))|i + (u ⋆ v)|ij, and the empty word is neutral.
     """
@@ -82,12 +82,12 @@ def quasi_shuffle(a: WordSum, b: WordSum) -> WordSum:
 
 
 def half_quasi_shuffle(a: WordSum, b: WordSum) -> WordSum:
-    """a ≺ b, the part of a ⋆ b whose last letter is that of b alone: u ≺ (v|i) = (u ⋆ v)|i.
+    """Return a ≺ b, the part of a ⋆ b whose last letter is that of b alone: u ≺ (v|i) = (u ⋆ v)|i.
 
     With Δ the increments of k ↦ Φ(x_1, …, x_k) from Φ(()) = 1, the value of a ≺ b on x★ is that of the
-    word of the two letters a, b on the sequence ΔΦ(x), for non-empty a and b. Increments kill constants,
-    so there the empty word counts as 0 in either place; here u ≺ () = 0 likewise, while () ≺ v = v is
-    what the rule above gives.
+    word of the two letters a, b on the sequence ΔΦ(x), for non-empty a and b. Increments cancel constants,
+    so there the empty word has the value 0 at either position. Here u ≺ () = 0 as well, but () ≺ v = v, by
+    the rule above.
     """
     return _bilinear(a, b, _half)
 
@@ -100,7 +100,7 @@ def evaluate(
     lengths: Int[Tensor, " batch"] | None = None,
     return_sequences: bool = False,
 ) -> Float[Tensor, "batch ..."]:
-    """⟨words, Φ(x★)⟩ for each sequence, or for each of its beginnings with `return_sequences`."""
+    """Return ⟨words, Φ(x★)⟩ for each sequence, or for each of its prefixes with `return_sequences`."""
     x, _ = observed(x, mask, lengths)
     _check_channels(words, x.shape[-1])
     paths = _paths(words, x)
@@ -111,7 +111,7 @@ def evaluate(
 
 
 def _paths(words: Iterable[Word], x: Tensor) -> dict[Word, Tensor]:
-    """The value of every prefix of the words on x_1..x_k, in column k; column 0 is the empty sequence."""
+    """Return the values of all prefixes of the words: column k is that on x_1..x_k, column 0 on no steps."""
     prefixes = {letters[:k] for letters in words for k in range(1, len(letters) + 1)}
     paths: dict[Word, Tensor] = {(): x.new_ones(x.shape[0], x.shape[1] + 1)}
     for prefix in sorted(prefixes, key=len):

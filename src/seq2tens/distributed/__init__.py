@@ -1,4 +1,4 @@
-"""More than one process: sequences that are split along time over the ranks of a group."""
+"""Sequence parallelism: sequences that are split along time over the ranks of a process group."""
 
 from seq2tens._moved import moved_names
 from seq2tens.distributed.gradients import sum_gradients
@@ -7,7 +7,7 @@ from seq2tens.distributed.networks import SequenceParallel, sequence_parallel
 
 __all__ = ["SequenceParallel", "ls2t", "sequence_parallel", "sum_gradients"]
 
-# torchrun names a process that has ended; nothing is left to be watched.
+# torchrun reports a process that has ended, so there is no need to watch processes any more.
 __getattr__ = moved_names(
     __name__, {"ProcessLost": "builtins.RuntimeError", "watched": "contextlib.nullcontext"}
 )

@@ -13,15 +13,15 @@ from seq2tens.ops.collectives import total
 
 @torch.no_grad()
 def sum_gradients(parameters: nn.Module | Iterable[Tensor], group: ProcessGroup | None = None) -> None:
-    """Add up the ranks' parts of the gradients, in place and in one message.
+    """Sum the gradients of all ranks, in place and in one message.
 
-    All ranks call it after `backward`. `DistributedDataParallel` takes the mean instead.
+    All ranks must call it after `backward`. `DistributedDataParallel` takes the mean instead.
     """
     every = parameters.parameters() if isinstance(parameters, nn.Module) else parameters
     trained = [p for p in every if p.requires_grad]
     if not trained:
         return
-    # Where this rank has none another may have one.
+    # A parameter without a gradient on this rank may have one on another.
     parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in trained]
     sums = total(torch.cat([part.reshape(-1) for part in parts]), group)
     for parameter, summed in zip(trained, sums.split([p.numel() for p in trained]), strict=True):

@@ -28,23 +28,24 @@ def ls2t(
     backend: Any = None,
     **options: Any,
 ) -> Tensor:
-    """`functional.ls2t` of sequences that are split over the ranks of a group, called by all of them.
+    """Compute `functional.ls2t` on sequences that are split over the ranks of a group.
 
-    Gradients are exact, those of the sum of all ranks' losses: every rank must go backwards through its
-    result, and the gradients of `weight` and `bias` are each rank's part, see `sum_gradients`.
+    All ranks must call it together. Gradients are exactly those of the sum of the losses of all ranks, so
+    every rank must run a backward pass through its result. Gradients of `weight` and `bias` must be summed
+    over ranks, see `sum_gradients`.
 
     Args:
-        x: the rank's chunk: rank 0 has the first steps, and any rank may have none.
+        x: the chunk of this rank. Rank 0 has the first steps; a chunk may be empty.
         weight: the same on all ranks, as are `bias` and the options.
         bias: see `functional.ls2t`.
         order: see `functional.ls2t`.
-        mask: True where a step of the chunk counts.
-        lengths: number of steps of the chunk that count, for each sequence.
+        mask: True for valid steps of the chunk.
+        lengths: number of valid steps of each sequence within the chunk.
         reverse: see `functional.ls2t`.
-        return_sequences: the chunk's own steps, or the value for the whole sequence, on every rank.
-        group: default all processes.
+        return_sequences: return the steps of the chunk, or the value for the whole sequence on every rank.
+        group: the process group, by default all processes.
         backend: see `functional.ls2t`.
-        options: others of `functional.ls2t`.
+        options: other options of `functional.ls2t`.
     """
     options = {
         "order": order,
@@ -67,7 +68,7 @@ def ls2t(
 def prefix_state(
     chunk: F.Transfer, reverse: bool, group: ProcessGroup | None, *, after_all: bool = False
 ) -> Float[Tensor, "batch states width"]:
-    """The state that the steps of earlier ranks leave behind; with `after_all`, those of all ranks."""
+    """Return the state after the steps of earlier ranks; with `after_all`, after those of all ranks."""
     rank, size = dist.get_rank(group), dist.get_world_size(group)
     ranks = range(size - 1, -1, -1) if reverse else range(size)
     earlier = list(ranks if after_all else ranks[: ranks.index(rank)])
@@ -81,7 +82,7 @@ def prefix_state(
 
 
 def joined_transfer(chunks: F.Transfer) -> F.Transfer:
-    """The transfer of the chunks that are stacked along a first axis; each round joins all pairs at once."""
+    """Return the joint transfer of chunks stacked along the first axis; each round joins all pairs."""
     while (n := len(chunks.values)) > 1:
         pairs = F.combine(_rows(chunks, slice(0, n - 1, 2)), _rows(chunks, slice(1, n, 2)))
         chunks = pairs if n % 2 == 0 else _append(pairs, _rows(chunks, slice(n - 1, n)))
@@ -103,7 +104,7 @@ def _tensors(chunks: F.Transfer) -> dict[str, Any]:
 
 
 def _pack(chunk: F.Transfer) -> Tensor:
-    """All of a transfer in one tensor, which is one message."""
+    """Return a transfer as one tensor, to be sent in one message."""
     if chunk.fading is None:
         return chunk.values
     return torch.cat([chunk.values, chunk.fading[:, None]], dim=1)

@@ -19,9 +19,9 @@ def sequence_parallel(module: nn.Module, group: ProcessGroup | None = None) -> S
     """Let all ranks of a group run a module together on sequences that are split over them along time.
 
     `module` is a layer, block or network of `seq2tens.nn`, or any module whose `forward` takes a `context`
-    and looks at other steps by way of it alone, or a `torch.nn.Sequential` of such; with the same weights on
-    all ranks. It keeps its parameters and can still be used by itself. Results and gradients are those of
-    one process. Gradients of parameters are each rank's part, see `sum_gradients`.
+    and accesses other steps through it alone, or a `torch.nn.Sequential` of such modules. It must have the
+    same weights on all ranks. It keeps its parameters and can still be used on its own. Results and gradients
+    are those of one process; the gradients of parameters must be summed over ranks, see `sum_gradients`.
     """
     check.require(
         takes_context(module) or isinstance(module, nn.Sequential),
@@ -32,7 +32,7 @@ def sequence_parallel(module: nn.Module, group: ProcessGroup | None = None) -> S
 
 
 class SequenceParallel(nn.Module):
-    """What `sequence_parallel` makes; its `module` is the one it was given."""
+    """A module that runs on sequences split over ranks, as returned by `sequence_parallel`."""
 
     def __init__(self, module: nn.Module, group: ProcessGroup | None = None) -> None:
         super().__init__()
@@ -44,20 +44,20 @@ class SequenceParallel(nn.Module):
         mask: Bool[Tensor, "batch time"] | None = None,
         lengths: Int[Tensor, " batch"] | None = None,
     ) -> Tensor:
-        """The output for the chunk's steps, or, of a network that returns none, the whole sequence's.
+        """Return the output for the steps of the chunk or, if it is one vector, for the whole sequence.
 
-        `x` is this rank's chunk, which may have no steps; `mask` and `lengths` are the chunk's. All ranks
-        must call this together, and then go backwards, each through its result.
+        `x` is the chunk of this rank, which may have no steps; `mask` and `lengths` refer to the chunk. All
+        ranks must call this together, and each must run a backward pass through its result.
         """
         check.sequences("x", x)
         channels = getattr(self.module, "in_features", None) or x.shape[2]
         check.require(x.shape[2] == channels, f"`x` must have {channels} channels, got {x.shape[2]}")
         mask = check.step_mask(x, mask, lengths)
         time = x.shape[1]
-        if time == 0:  # a step that does not count stands for none
+        if time == 0:  # an invalid step takes the place of an empty chunk
             x, mask = nn.functional.pad(x, (0, 0, 0, 1)), x.new_zeros(x.shape[0], 1, dtype=torch.bool)
         source = None
-        if not isinstance(self.module, LS2T | BiLS2T):  # which see to gaps themselves
+        if not isinstance(self.module, LS2T | BiLS2T):  # these handle masks themselves
             x, mask, source = align(x, mask, None)
         context = Sharded(x, mask, self.group)
         with synchronised(self.module, Peers(self.group)):

@@ -1,4 +1,4 @@
-"""The context of sequences that are split over ranks along time: each has a chunk of steps."""
+"""The context of sequences that are split over ranks along time: each rank has a chunk of steps."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from seq2tens.ops.collectives import Stacked, exchange, gather
 
 
 class Sharded(Whole):
-    """Sequences split over ranks: rank 0 has the first steps, rank 1 the next, each as many as it likes.
+    """The context of sequences split over ranks: rank 0 has the first steps, rank 1 the next, and so on.
 
-    In each sequence the valid steps come first, `mask` being True for them (None: all are). Every verb but
-    `clock` and `count` is called by all ranks together, and every rank must go backwards through its result.
+    Chunks may differ in length. In each chunk the valid steps, where `mask` is True, come first; None means
+    that all are valid. All ranks must call every method except `clock` and `count` together, and each must
+    run a backward pass through its result.
     """
 
     def __init__(
@@ -38,19 +39,19 @@ class Sharded(Whole):
         self.before = self.counts[: self.rank].sum(0)
 
     def clock(self, x: Series, mode: Literal["index", "centred"]) -> Float[Tensor, "batch time 1"]:
-        """Time within the whole sequence."""
+        """Return the relative time within the whole sequence."""
         steps = torch.arange(1, x.shape[1] + 1, device=x.device)
-        index = (self.before[:, None] + steps).double()  # more steps than float32 can count
+        index = (self.before[:, None] + steps).double()  # there may be more steps than float32 can count
         return self.clear(F.clock(index, self.total[:, None].double(), mode)[..., None]).to(x.dtype)
 
     def mean(self, x: Series) -> Float[Tensor, "batch channels"]:
-        """Mean over the valid steps of all ranks."""
+        """Return the mean over the valid steps of all ranks."""
         self.reductions += 1
         own = self.clear(x).sum(1)
         return exchange(own, lambda parts: parts.sum(0), self.group) / self.total.clamp(min=1)[:, None]
 
     def ls2t(self, layer: LS2T, x: Series) -> Float[Tensor, "batch *time order width"]:
-        """The recursion from the state that the steps of earlier ranks leave behind, or after all ranks."""
+        """Continue the recursion from the state of earlier ranks, or return its levels after all ranks."""
         functionals = {**layer.functionals(), "mask": self.mask}
         transfer = F.transfer(x, **functionals)
         if layer.return_sequences:
@@ -62,14 +63,14 @@ class Sharded(Whole):
         return final[:, list(transfer.chains.output)]
 
     def count(self, x: Series, *, reverse: bool = False, at_end: bool = False) -> Int[Tensor, "batch ..."]:
-        """Valid steps of all ranks up to each step, or from it on, or in all."""
+        """Count the valid steps of all ranks up to each step, or from it on, or all with `at_end`."""
         if at_end:
             return self.total
         after = self.total - self.before - self.counts[self.rank]
         return super().count(x, reverse=reverse) + (after if reverse else self.before)[:, None]
 
     def dropout(self, x: Tensor, rate: float, training: bool) -> Tensor:
-        """Drop whole channels, the same on all ranks, as the first one draws them."""
+        """Drop whole channels, the same on all ranks: those that rank 0 draws."""
         if rate == 0 or not training:
             return x
         drawn = gather(torch.rand(x.shape[0], x.shape[-1], device=x.device), self.group)[0]
@@ -77,7 +78,7 @@ class Sharded(Whole):
         return x * (factor if x.dim() == 2 else factor[:, None])
 
     def halo(self, x: Series, before: int, after: int) -> Float[Tensor, "batch extended channels"]:
-        """The steps with their neighbours, of whichever ranks."""
+        """Extend the steps by their neighbours, on whichever ranks these are."""
         if before + after == 0:
             return x
         x = self.clear(x) if after else x
@@ -91,7 +92,7 @@ class Sharded(Whole):
         return padded.scatter(1, place[..., None].expand_as(right), right)
 
     def _tail(self, x: Series, steps: int) -> Series:
-        """The last valid steps, at the end of the result."""
+        """Return the last valid steps, aligned at the end."""
         if self.mask is None:
             return torch.nn.functional.pad(
                 x[:, max(0, x.shape[1] - steps) :], (0, 0, max(0, steps - x.shape[1]), 0)
@@ -100,7 +101,7 @@ class Sharded(Whole):
         return x.gather(1, index.clamp(min=0)[..., None].expand(-1, -1, x.shape[2]))
 
     def _neighbours(self, ends: Stacked, before: int, after: int) -> Tensor:
-        """Steps before and after this rank's, out of the heads and tails of all ranks."""
+        """Return the steps before and after those of this rank, from the heads and tails of all ranks."""
         left, right = torch.zeros_like(ends[0, :, after:]), torch.zeros_like(ends[0, :, :after])
         for rank in reversed(self._reach(range(self.rank - 1, -1, -1), before)):
             left = _push(left, ends[rank, :, after:], self.counts[rank])
@@ -109,7 +110,7 @@ class Sharded(Whole):
         return torch.cat([left, right], dim=1)
 
     def _reach(self, ranks: Sequence[int], steps: int) -> list[int]:
-        """The first of these ranks, as many as are needed to find so many steps in every sequence."""
+        """Return as many of these ranks as it takes to find `steps` valid steps in every sequence."""
         nearest, missing = [], torch.full_like(self.total, steps)
         for rank in ranks:
             if bool((missing <= 0).all()):
@@ -120,7 +121,7 @@ class Sharded(Whole):
 
 
 def _push(line: Series, new: Series, counts: Int[Tensor, " batch"]) -> Series:
-    """Move a line of steps to the left as the last `counts` of `new` enter it from the right."""
+    """Shift a line of steps to the left, and append the last `counts` steps of `new`."""
     steps = line.shape[1]
     entering, place = counts.clamp(max=steps)[:, None], torch.arange(steps, device=line.device)
     source = torch.where(place >= steps - entering, steps + place, place + entering)
@@ -132,7 +133,7 @@ def _head(x: Series, steps: int) -> Series:
 
 
 def _check_alike(x: Series, group: ProcessGroup | None) -> None:
-    """Sizes that differ between ranks would make collectives fail in obscure ways, or wait for ever."""
+    """Require equal sizes on all ranks; otherwise collectives would fail obscurely or wait forever."""
     own = torch.tensor([x.shape[0], x.shape[2], x.dtype.itemsize], device=x.device)
     for rank, (batch, channels, itemsize) in enumerate(gather(own, group).tolist()):
         check.require(

@@ -21,9 +21,10 @@ Each = Float[Tensor, " channels"]
 
 
 class Peers:
-    """The processes of a group, all of which normalise at the same time, each its own rows.
+    """The processes of a group that normalise together, each its own rows.
 
-    Gradients are those of the sum of all processes' losses; those of scale and shift are each process's part.
+    Gradients are those of the sum of the losses of all processes. Gradients of scale and shift must still be
+    summed over processes.
     """
 
     def __init__(self, group: ProcessGroup | None = None) -> None:
@@ -31,7 +32,7 @@ class Peers:
 
     @contextmanager
     def absent(self) -> Iterator[None]:
-        """Rows that are normalised inside have no part in the statistics, as if they were not there."""
+        """Exclude the rows of this process from the statistics while the context is active."""
         self.counting = False
         try:
             yield
@@ -50,7 +51,7 @@ class Peers:
         eps: float,
         levels: bool,
     ) -> Tensor:
-        """As `functional.batch_norm` in training, over the steps of all processes."""
+        """Normalise like `functional.batch_norm` in training, over the valid steps of all processes."""
         rows = x.reshape(-1, len(running.mean), x.shape[-1] if levels else 1)
         counted = None if mask is None else mask.reshape(-1)
         if not self.counting:
@@ -63,7 +64,7 @@ class Peers:
 
 @contextmanager
 def synchronised(network: nn.Module, peers: Peers) -> Iterator[None]:
-    """Let every normalisation in a network count the rows of all processes in training."""
+    """Make every normalisation in a network use the rows of all processes in training."""
     norms = [module for module in network.modules() if isinstance(module, MaskedBatchNorm)]
     for norm in norms:
         norm.peers = peers
@@ -102,7 +103,7 @@ class _NormalizeRows(torch.autograd.Function):
         x, mask, weight, mean, scale, count = ctx.saved_tensors
         dy, centred = _counted(dy, mask), x - mean[:, None]
         dbias, dweight = dy.sum((0, 2)), (dy * centred).sum((0, 2)) * scale
-        # The mean and the variance move with every row that counts, on whichever process it is.
+        # The mean and the variance depend on every valid row, on whichever process it is.
         both = (total(torch.stack([dbias, dweight]).double(), ctx.group) / count).to(x.dtype)
         factor = scale if weight is None else scale * weight
         shift, slope = (-factor * both[0])[:, None], (-factor * scale * both[1])[:, None]
@@ -112,7 +113,7 @@ class _NormalizeRows(torch.autograd.Function):
 
 
 def _moments(x: Rows, mask: Tensor | None, group: ProcessGroup | None) -> tuple[Tensor, Tensor, Tensor]:
-    """Number of entries that count, mean and variance of each channel, over all processes, in float64."""
+    """Return the number of valid entries, and each channel's mean and variance, over all processes."""
     rows = x.new_tensor(len(x), dtype=torch.float64) if mask is None else mask.sum(dtype=torch.float64)
     count = rows * x.shape[2]
     mean = _counted(x, mask).sum((0, 2)).double() / count.clamp(min=1)
@@ -123,7 +124,7 @@ def _moments(x: Rows, mask: Tensor | None, group: ProcessGroup | None) -> tuple[
 
 
 def _combine(counts: Tensor, means: Tensor, squares: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Squares about the processes' own means become squares about the common one: nothing cancels."""
+    """Combine squares about each process's mean into those about the common mean, without cancellation."""
     count = counts.sum().clamp(min=1)
     mean = (counts * means).sum(0) / count
     variance = (squares + counts * (means - mean).square()).sum(0) / count
@@ -131,5 +132,5 @@ def _combine(counts: Tensor, means: Tensor, squares: Tensor) -> tuple[Tensor, Te
 
 
 def _counted(rows: Rows, mask: Tensor | None) -> Rows:
-    """Zeros where a row does not count."""
+    """Set invalid rows to 0."""
     return rows if mask is None else rows * mask[:, None, None]

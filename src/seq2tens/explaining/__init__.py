@@ -1,4 +1,4 @@
-"""What carried a prediction: contributions of variables, times and pairs of times that add up to it."""
+"""Explanations of predictions: contributions of variables, times and pairs of times that add up to them."""
 
 from seq2tens.explaining.decomposition import explain
 from seq2tens.explaining.explanation import Explanation, PairOfTimes, Row, VariableAt

@@ -1,4 +1,4 @@
-"""What is explained: a network in float64, two prepared sequences, and what their channels mean."""
+"""The subject of an explanation: a network in float64, two prepared sequences, and their variables."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ if TYPE_CHECKING:  # importing it takes seconds
 class Case:
     """One sequence and its baseline, as the network reads them.
 
-    `variable[c]` is the variable to which channel c belongs, `names` are those of the variables, and `values`
-    what was measured of them, NaN where nothing was. `contrast` is the combination of logits to explain.
+    `variable[c]` is the variable that channel c belongs to, `names` are the names of the variables, and
+    `values` their measured values, NaN where there are none. `contrast` is the combination of logits to
+    explain.
     """
 
     network: nn.Module
@@ -42,7 +43,7 @@ class Case:
 def case_of_classifier(
     model: NetworkClassifier, x: Any, target: Any, baseline: Any, names: Sequence[str] | None
 ) -> Case:
-    """The case of a fitted classifier."""
+    """Return the case of a fitted classifier."""
     from seq2tens.estimators.inputs import as_sequences
 
     check.require(model.is_fitted, f"`model` must be fitted, got a new {type(model).__name__}")
@@ -67,7 +68,7 @@ def case_of_prepared(
     baseline: Any,
     names: Sequence[str] | None,
 ) -> Case:
-    """The case of a network that reads what a fitted preparation gives."""
+    """Return the case of a network whose input comes from a fitted preparation."""
     sequence = _one_sequence("x", x, preparation)
     pair = _pair(preparation, sequence, baseline)
     variable, variable_names = _variables(preparation, names)
@@ -84,7 +85,7 @@ def case_of_network(
     baseline: Tensor | None,
     names: Sequence[str] | None,
 ) -> Case:
-    """The case of a network that gives logits."""
+    """Return the case of a network that returns logits."""
     sequence = _one_tensor("x", x)
     reference = torch.zeros_like(sequence) if baseline is None else _one_tensor("baseline", baseline)
     check.shape("baseline", reference, tuple(sequence.shape), "that of `x`")
@@ -106,7 +107,7 @@ def case_of_network(
 
 
 def _exact(network: nn.Module) -> nn.Module:
-    """A copy in float64, in evaluation mode, in operations of torch that secants are known of."""
+    """Return a copy in float64 and evaluation mode, made of operations of torch that have secants."""
     exact = copy.deepcopy(network).to("cpu", torch.float64).eval().requires_grad_(False)
     for module in exact.modules():
         if isinstance(module, LS2T):
@@ -115,11 +116,14 @@ def _exact(network: nn.Module) -> nn.Module:
 
 
 def _contrast(network: nn.Module, pair: Tensor, target: int | None) -> tuple[Tensor, int]:
-    """The target's logit against the mean of the others, and its number: else 1 of 2, or the largest."""
+    """Return the weights of the target's logit minus the mean of the others, and the target's index.
+
+    Without a target, it is the second of two classes, otherwise the one with the largest logit.
+    """
     with torch.no_grad():
         logits = network(pair)
     check.require(
-        logits.dim() == 2, f"`model` must give logits (sequences, classes), got shape {tuple(logits.shape)}"
+        logits.dim() == 2, f"`model` must return logits (sequences, classes), got shape {tuple(logits.shape)}"
     )
     for name, values in zip(("x", "baseline"), logits.tolist(), strict=True):
         finite = all(map(math.isfinite, values))
@@ -175,7 +179,7 @@ def _pair(preparation: Preparation, sequence: Sequences, baseline: Any) -> Float
 def _variables(
     preparation: Preparation, names: Sequence[str] | None
 ) -> tuple[Int[np.ndarray, " channels"], tuple[str, ...]]:
-    """The variable of each prepared channel, and the names: those of channels, time, static features."""
+    """Return the variable of each prepared channel, and the names of channels, time and static features."""
     columns = preparation.columns
     n, has_time = preparation.n_channels, preparation.clock is not None
     statics = [number for kind, number in columns if kind == "static"]
@@ -183,7 +187,7 @@ def _variables(
     all_names = checked or tuple(f"channel {c}" for c in range(n))
     if len(all_names) == n:
         all_names += tuple(f"static {k}" for k in statics)
-    first = {"time": n, "static": n + has_time}  # what else there is belongs to its channel
+    first = {"time": n, "static": n + has_time}  # any other column belongs to its channel
     variable = np.array([first.get(kind, 0) + number for kind, number in columns])
     return variable, (*all_names[:n], *(["time"] if has_time else []), *all_names[n:])
 
@@ -201,7 +205,7 @@ def _check_names(names: Sequence[str] | None, sizes: tuple[int, ...]) -> tuple[s
 
 
 def _measured(preparation: Preparation, sequence: Sequences) -> Float[np.ndarray, "time variables"]:
-    """What was measured, in its own unit; static features at every step."""
+    """Return the measured values in their own units; static features are repeated at every step."""
     parts = [sequence.values]
     if preparation.clock is not None and sequence.times is not None:
         parts.append(sequence.times[:, None])

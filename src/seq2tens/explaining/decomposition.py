@@ -1,4 +1,4 @@
-"""Why a network says what it says of one sequence."""
+"""Explanation of a network's prediction for one sequence."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from seq2tens.explaining.explanation import Explanation
 from seq2tens.explaining.secant import contributions
 from seq2tens.explaining.steps import step_contributions
 
-# Sums that miss the output by more than this part of their terms are not rounding.
+# A sum that misses the output by more than this fraction of its terms is not explained by rounding.
 TOLERANCE = 1e-6
 
 
@@ -33,26 +33,27 @@ def explain(
 ) -> Explanation:
     """Attribute the prediction for one sequence to variables at times, and to ordered pairs of times.
 
-    Two exact decompositions of the difference between the outputs for `x` and for a baseline. The first is
-    over times and variables: the slope of the network between the two inputs, times their difference. A
-    variable is a channel with all that comes of it (whether and how long ago it was observed); time and
-    static features are variables of their own. The second is over steps and pairs of steps of the sequence
-    that the network reads last, as a mean over time or with an LS2T layer: a pair adds what its two steps,
-    and those between them, add together and not apart. Without LS2T layers there are no pairs. Everything is
-    computed in float64.
+    The result holds two exact decompositions of the difference between the outputs for `x` and for a
+    baseline. The first is over times and variables: the slope of the network between the two inputs, times
+    their difference. A variable is a channel with everything derived from it (whether and how long ago it was
+    observed); time and static features are variables of their own. The second is over steps and pairs of
+    steps of the last sequence that the network reduces to a vector, with a mean over time or an LS2T layer. A
+    pair contributes what its two steps, with those between them, add jointly beyond their single
+    contributions. Without LS2T layers there are no pairs. Everything is computed in float64.
 
     Args:
-        model: a fitted network classifier of `seq2tens.estimators`, or a module that gives logits
-            `(sequences, classes)` for `(sequences, time, channels)`, built on a network of `seq2tens.nn`.
+        model: a fitted network classifier of `seq2tens.estimators`, or a module that maps
+            `(sequences, time, channels)` to logits `(sequences, classes)`, built on a network of
+            `seq2tens.nn`.
         x: one sequence, in any form that the classifier's `predict` takes, or a tensor `(time, channels)`.
-        target: the class to explain, or the number of a module's logit; default the second of two classes,
-            else the one that is predicted. The output is its logit minus the mean of the others'.
-        baseline: what `x` is compared with, as long as `x` and of the same form. The default is 0 for every
+        target: the class to explain, or the index of a module's logit. The default is the second of two
+            classes, otherwise the predicted one. The output is its logit minus the mean of the other logits.
+        baseline: the sequence to compare `x` with, of the same length and form. The default is 0 for every
             channel that the network reads, which after standardisation is the mean of the training data, and
-            for gaps that nothing was observed.
-        names: of the channels, or of the channels and then the static features.
-        preparation: for a module that reads what this preparation gives; `x` is then a sequence as it was
-            measured, as for a classifier.
+            no observations for the channels that describe missing values.
+        names: names of the channels, or of the channels and then the static features.
+        preparation: the preparation of a module's input; `x` is then a sequence as it was measured, as for a
+            classifier.
     """
     with torch.inference_mode(False), torch.enable_grad():
         case = _case(model, x, target, baseline, names, preparation)
@@ -107,7 +108,7 @@ def _carried(values: Float[np.ndarray, "time variables"]) -> Float[np.ndarray, "
 
 
 def _check_sum(terms: list[Tensor], output: float, baseline_output: float) -> None:
-    """A network of other parts than linear maps, ReLU, products and LS2T layers is found out here."""
+    """Require that the terms add up; they do not if the network has unsupported non-linear parts."""
     total = sum(float(t.sum()) for t in terms)
     size = sum(float(t.abs().sum()) for t in terms) + abs(output) + abs(baseline_output)
     error = abs(total - (output - baseline_output))

@@ -1,4 +1,4 @@
-"""What is known of one prediction: numbers that add up, rankings, a table and a picture."""
+"""The explanation of one prediction: contributions that add up, rankings, a table and a figure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class VariableAt(NamedTuple):
-    """A variable at a time, its last value, whether that is of this time, and what it adds to the output."""
+    """A variable at a time, its last value, whether it was measured at this time, and its contribution."""
 
     variable: str
     time: float
@@ -29,7 +29,7 @@ class VariableAt(NamedTuple):
 
 
 class PairOfTimes(NamedTuple):
-    """Two times, and what they add to the output together and not apart."""
+    """Two times, and their joint contribution to the output beyond their single ones."""
 
     first: float
     second: float
@@ -37,7 +37,7 @@ class PairOfTimes(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row of the table; what does not apply is None."""
+    """A row of the table; fields that do not apply are None."""
 
     part: Literal["variable", "single", "pair"]
     time: float
@@ -55,17 +55,17 @@ class Explanation:
         output - baseline_output = Σ variables = Σ singles + Σ pairs
 
     Attributes:
-        target: the class whose logit, against the mean of the others', is the output.
-        output: of the sequence.
-        baseline_output: of the baseline.
-        names: of the variables.
-        times: of the steps; 0, 1, … where the sequence has none.
-        values: what was measured last, in its own unit, NaN where nothing was so far.
-        measured: whether it was measured at that time.
-        variables: what each variable adds at each time.
-        singles: what each step adds by itself, where the network reads its last sequence.
-        pairs: what step i (row) and step j > i (column) add together and not apart, steps between them
-            included.
+        target: the class whose logit, minus the mean of the other logits, is the output.
+        output: the output for the sequence.
+        baseline_output: the output for the baseline.
+        names: names of the variables.
+        times: times of the steps; 0, 1, … if the sequence has none.
+        values: the last measured values, in their own units; NaN before the first measurement.
+        measured: whether a value was measured at that time.
+        variables: contribution of each variable at each time.
+        singles: contribution of each step of the last sequence that the network reduces to a vector.
+        pairs: joint contribution of step i (row) and step j > i (column), with the steps between them, beyond
+            their single contributions.
     """
 
     target: str
@@ -88,25 +88,28 @@ class Explanation:
 
     @property
     def totals(self) -> dict[str, float]:
-        """What each variable adds at all times together, the largest first."""
+        """Contribution of each variable, summed over time, the largest first."""
         sums = self.variables.sum(axis=0)
         return {self.names[c]: float(sums[c]) for c in np.argsort(-np.abs(sums), kind="stable")}
 
     def top_variables(self, n: int = 10) -> list[VariableAt]:
-        """The variables and times that add most, up or down."""
+        """Return the variables and times with the largest contributions, positive or negative."""
         check.positive_int("n", n)
         order = np.argsort(-np.abs(self.variables), axis=None, kind="stable")[:n]
         return [self._variable(*divmod(int(k), len(self.names))) for k in order]
 
     def top_pairs(self, n: int = 10) -> list[PairOfTimes]:
-        """The pairs of times that add most, up or down."""
+        """Return the pairs of times with the largest contributions, positive or negative."""
         check.positive_int("n", n)
         first, second = np.triu_indices(len(self.times), k=1)
         order = np.argsort(-np.abs(self.pairs[first, second]), kind="stable")[:n]
         return [self._pair(first[k], second[k]) for k in order]
 
     def table(self) -> list[Row]:
-        """Every contribution. Rows of part "variable" add up to the difference, as do the others together."""
+        """Return all contributions.
+
+        The rows with part "variable" add up to the difference of outputs; so do all other rows together.
+        """
         variables = [self._variable(*place) for place in np.ndindex(self.variables.shape)]
         singles = zip(self.times.tolist(), self.singles.tolist(), strict=True)
         pairs = [self._pair(i, j) for i, j in zip(*np.triu_indices(len(self.times), k=1), strict=True)]
@@ -120,7 +123,7 @@ class Explanation:
         ]
 
     def to_csv(self, path: str | Path) -> None:
-        """Write the table, with all digits; a file that was there stays if this fails."""
+        """Write the table with all digits, atomically."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(Row._fields)
@@ -128,17 +131,17 @@ class Explanation:
         write_atomically(Path(path), text.getvalue().encode())
 
     def figure(self, *, unit: str = "time") -> Figure:
-        """A heat map of times and variables, and above it single steps, and arcs between pairs of them.
+        """Draw a heat map of times and variables; above it single steps, and arcs between pairs of steps.
 
         Args:
-            unit: what the axis of time is called.
+            unit: label of the time axis.
         """
         from seq2tens.explaining.picture import draw
 
         return draw(self, unit)
 
     def plot(self, path: str | Path, *, unit: str = "time") -> None:
-        """Write `figure` as PNG, SVG or PDF, by the suffix."""
+        """Write `figure` as PNG, SVG or PDF, according to the suffix."""
         from seq2tens import plots
 
         plots.picture_suffix(Path(path))

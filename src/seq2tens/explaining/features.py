@@ -1,4 +1,4 @@
-"""What carried a prediction of a linear model on random features."""
+"""Explanation of a prediction of a linear model on random features."""
 
 from __future__ import annotations
 
@@ -26,8 +26,11 @@ RAISES, LOWERS = "#b2182b", "#2166ac"
 
 
 class FeatureContribution(NamedTuple):
-    """What one feature adds: how a path is pooled, which channels at which lags it looks at, and the times of
-    the steps that make it large, none where the sequence is too short."""
+    """The contribution of one feature, and a description of the feature.
+
+    The description says how a path is pooled, which channels at which lags the feature looks at, and the
+    times of the steps that make it large; there are none if the sequence is too short.
+    """
 
     contribution: float
     pool: str
@@ -44,16 +47,17 @@ class FeatureContribution(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FeatureExplanation:
-    """How the output for a sequence differs from that of features at their mean, as a sum over features.
+    """The difference between the output for a sequence and that for mean features, as a sum over features.
 
         output - baseline_output = Σ contributions of features + rest
 
     Attributes:
-        target: the class whose score, against the mean of the others', is the output; a regressor's target.
-        output: of the sequence.
-        baseline_output: of a sequence whose features are at their means in training.
-        features: those that add most, up or down, the largest first.
-        rest: what all others add together.
+        target: the class whose score, minus the mean of the other scores, is the output; for a regressor, the
+            name of the target.
+        output: the output for the sequence.
+        baseline_output: the output if all features have their mean in the training data.
+        features: the features with the largest contributions, positive or negative, the largest first.
+        rest: the sum of all other contributions.
     """
 
     target: str
@@ -63,7 +67,7 @@ class FeatureExplanation:
     rest: float
 
     def to_csv(self, path: str | Path) -> None:
-        """Write the features, with all digits, and the rest; a file that was there stays if this fails."""
+        """Write the features and the rest with all digits, atomically."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(FeatureContribution._fields)
@@ -74,7 +78,7 @@ class FeatureExplanation:
         write_atomically(Path(path), text.getvalue().encode())
 
     def figure(self) -> Figure:
-        """A bar for each feature and one for the rest."""
+        """Draw a bar for each feature and one for the rest."""
         from matplotlib.figure import Figure
 
         names = [*map(str, self.features), "all others"]
@@ -90,7 +94,7 @@ class FeatureExplanation:
         return figure
 
     def plot(self, path: str | Path) -> None:
-        """Write `figure` as PNG, SVG or PDF, by the suffix."""
+        """Write `figure` as PNG, SVG or PDF, according to the suffix."""
         from seq2tens import plots
 
         plots.picture_suffix(Path(path))
@@ -105,16 +109,16 @@ def explain_features(
     names: Sequence[str] | None = None,
     top: int = 20,
 ) -> FeatureExplanation:
-    """What carried a prediction of `RandomLS2TClassifier` or `RandomLS2TRegressor`.
+    """Attribute a prediction of `RandomLS2TClassifier` or `RandomLS2TRegressor` to random features.
 
     The model is linear in its features, so its output is a sum of their contributions.
 
     Args:
-        model: fitted.
+        model: the fitted classifier or regressor.
         x: one sequence, in any form that `predict` takes.
-        target: the class, default the second of two, else the one that is predicted; the number of the target
-            where a regressor has several, default 0.
-        names: of the channels.
+        target: the class to explain, by default the second of two, otherwise the predicted one; for a
+            regressor with several targets the index of one, by default 0.
+        names: names of the channels.
         top: how many features are listed individually.
     """
     from seq2tens.estimators.random.explanation import explain_features as describe
@@ -146,7 +150,7 @@ def explain_features(
 def _contrast(
     model: Any, scores: Float[np.ndarray, " targets"], target: Any
 ) -> tuple[list[float], str, float]:
-    """The combination of the outputs that is explained, what it is called, and where it begins."""
+    """Return the weights of the outputs to explain, the name of their combination, and its offset."""
     n = len(scores)
     if hasattr(model, "classes_"):
         classes = model.classes_.tolist()
@@ -178,7 +182,7 @@ def _contribution(feature: Feature, sequence: Sequences, names: Sequence[str] | 
 
 
 def _named(channel: str, names: Sequence[str] | None) -> str:
-    """`1` and `observed 1` with the name of channel 1."""
+    """Replace the number in a channel such as `1` or `observed 1` by the name of that channel."""
     kind, _, number = channel.rpartition(" ")
     if not number.isdigit() or kind == "static":
         return channel

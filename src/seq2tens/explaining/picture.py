@@ -1,4 +1,4 @@
-"""An explanation as a picture: arcs between pairs of steps, steps alone, variables over time."""
+"""The figure of an explanation: arcs between pairs of steps, single steps, variables over time."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from seq2tens.explaining.explanation import Explanation
 
 RAISES, LOWERS = "#b2182b", "#2166ac"
 COLORS = "RdBu_r"
-# More would not be told apart: further variables become one row, further pairs are left out.
+# More would be unreadable: further variables are merged into one row, further pairs are left out.
 MOST_ROWS, MOST_ARCS = 48, 30
 LONGEST_NAME = 24
 
 
 class _Rows(NamedTuple):
-    """Variables in the order of their importance."""
+    """Variables in order of importance."""
 
     names: list[str]
     parts: Float[np.ndarray, "rows time"]
@@ -32,7 +32,7 @@ class _Rows(NamedTuple):
 
 
 def draw(explanation: Explanation, unit: str) -> Figure:
-    """The picture. Steps have equal widths, because measurements crowd; the axis tells their times."""
+    """Draw the figure. Steps have equal widths, because times may be close together; ticks show the times."""
     rows = _rows(explanation)
     height = max(1.2, 0.19 * len(rows.names))
     figure = Figure(figsize=(11, 4.4 + height), layout="constrained")
@@ -85,7 +85,7 @@ def _short(name: str) -> str:
 
 
 def _limit(values: np.ndarray, quantile: float = 1.0) -> float:
-    """A bound of the numbers that is not 0."""
+    """Return a quantile of the absolute values, or another bound if it is 0."""
     return float(np.quantile(np.abs(values), quantile)) or float(np.abs(values).max(initial=0)) or 1.0
 
 
@@ -164,8 +164,8 @@ def _mask(shape: tuple[int, ...], chosen: list[tuple[int, int]]) -> np.ndarray:
 
 
 def _arc(i: int, j: int) -> CurvePath:
-    """From step i to step j, as high as they are apart."""
-    height = (j - i) / 0.75  # a cubic reaches three quarters of its handles
+    """Return an arc from step i to step j, as high as their distance."""
+    height = (j - i) / 0.75  # a cubic curve reaches three quarters of the height of its handles
     corners = [(i, 0), (i, height), (j, height), (j, 0)]
     return CurvePath(corners, [CurvePath.MOVETO, *[CurvePath.CURVE4] * 3])
 

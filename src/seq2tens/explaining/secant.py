@@ -1,9 +1,10 @@
 """The difference of a network's outputs for two inputs, as an exact sum over the entries of the input.
 
-Autograd runs as ever, but with slopes of secants between the two inputs in place of those of tangents. Linear
-maps are their own secants. A ReLU has the slope Δy / Δx. A product has Δ(ab) = Δa · mean(b) + mean(a) · Δb,
-so the recursion's adjoint is the usual one at the mean of the two runs. The chain rule holds for secants as
-it does for derivatives, so the slopes times the differences of the input add up to that of the output.
+Autograd runs as usual, but with slopes of secants between the two inputs in place of derivatives. Linear maps
+are their own secants. A ReLU has the slope Δy / Δx. A product has Δ(ab) = Δa · mean(b) + mean(a) · Δb, so the
+adjoint of the recursion is the usual one at the mean of the two runs. The chain rule holds for secants as it
+does for derivatives, so the slopes times the differences of the inputs add up to the difference of the
+outputs.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def contributions(
     contrast: Float[Tensor, " classes"],
     pair: Float[Tensor, "2 time channels"],
 ) -> Float[Tensor, "time channels"]:
-    """What each entry of the first sequence adds to the output, against that of the second.
+    """Return the contribution of each entry of the first sequence to the difference from the second's output.
 
     The output is the combination `contrast` of the network's logits.
     """
@@ -36,7 +37,7 @@ def contributions(
 
 
 class _Secants(TorchFunctionMode):
-    """Secants for what is not linear in the input; the first axis of every tensor is the pair of runs."""
+    """Replace derivatives of non-linear operations by secants; the first axis of tensors is the two runs."""
 
     def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: Any = None) -> Any:
         if func in _RELU:

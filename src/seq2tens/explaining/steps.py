@@ -1,17 +1,17 @@
-"""What single steps and ordered pairs of steps add to a network's output, where it reads its sequences.
+"""Contributions of single steps and ordered pairs of steps to a network's output.
 
-A network reads a sequence of vectors either as a mean over time, to which every step adds its part, or as the
-end point of an LS2T layer, a sum of products of the factors a_1[i_1] ··· a_m[i_m] over i_1 < … < i_m. In
-evaluation mode all that follows is affine.
+A network reduces a sequence of vectors either to its mean over time, a sum over steps, or to the end point of
+an LS2T layer, a sum of products of the factors a_1[i_1] ··· a_m[i_m] over i_1 < … < i_m. In evaluation mode
+everything after that is affine.
 
 Write a = a⁰ + Δa with the factors a⁰ of the baseline, and multiply out. Products in which Δa occurs once, at
 step i, belong to step i; those in which it occurs more often belong to the first and the last of these steps.
-With the recursion h and its adjoint λ (the gradient of the output), both of the baseline, this reads
+With the recursion h and its adjoint λ (the gradient of the output), both of the baseline, this gives
 
     single[i]  = Σ_p h⁰_(p-1)[i-1] · Δa_p[i] · λ⁰_p[i]
     pair[i, j] = Σ_(p<q) h⁰_(p-1)[i-1] · Δa_p[i] · ⟨z_(p+1) ⊗ … ⊗ z_(q-1), Φ(i+1, …, j-1)⟩ · Δa_q[j] · λ⁰_q[j]
 
-and the sum over p is itself the recursion, begun at step i. Nothing is subtracted but a⁰.
+and the sum over p is itself the recursion, started at step i. Nothing is subtracted except a⁰.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def step_contributions(
     contrast: Float[Tensor, " classes"],
     pair: Float[Tensor, "2 time channels"],
 ) -> tuple[Singles, Pairs]:
-    """What each step, and each pair i < j of steps, of the first sequence adds, against the second.
+    """Return contributions of steps, and of pairs of steps i < j, of the first sequence against the second.
 
     The output is the combination `contrast` of the network's logits. Pairs are 0 on and below the diagonal.
     """
@@ -59,7 +59,7 @@ def step_contributions(
 
 
 class _Reading(NamedTuple):
-    """A sequence that is read, for both inputs, by a layer or as a mean, and what comes of it."""
+    """A sequence that a layer, or a mean if `layer` is None, reduces to a vector, for both inputs."""
 
     layer: LS2T | None
     sequences: Float[Tensor, "2 time features"]
@@ -67,18 +67,18 @@ class _Reading(NamedTuple):
 
 
 class _Recorder(Whole):
-    """Notes what is read, and cuts the network open there: gradients end at what comes of it."""
+    """A context that records reductions and cuts the graph there: gradients end at their outputs."""
 
     def __init__(self) -> None:
         super().__init__()
         self.readings: list[_Reading] = []
 
     def mean(self, x: Series) -> Float[Tensor, "batch channels"]:
-        """The mean over time."""
+        """Return the mean over time, and record it."""
         return self._note(None, x, super().mean(x))
 
     def ls2t(self, layer: LS2T, x: Series) -> Float[Tensor, "batch *time order width"]:
-        """Levels at every step are no reading, those at the end are."""
+        """Run the recursion; record it if it returns levels at the end, not at every step."""
         levels = super().ls2t(layer, x)
         if layer.return_sequences:
             return levels
@@ -91,7 +91,7 @@ class _Recorder(Whole):
 
 
 def _readings(network: nn.Module, contrast: Tensor, pair: Tensor) -> Iterator[tuple[_Reading, Tensor]]:
-    """What the network reads, each with the gradient of the output by what comes of it."""
+    """Yield the reductions in the network, each with the gradient of the output by its result."""
     recorder = _Recorder()
     with _inside(recorder, network):
         output = network(pair) @ contrast
@@ -109,7 +109,7 @@ def _readings(network: nn.Module, contrast: Tensor, pair: Tensor) -> Iterator[tu
 
 @contextmanager
 def _inside(context: Whole, network: nn.Module) -> Iterator[None]:
-    """Modules that are called without a context get this one, wherever in a network they are."""
+    """Pass this context to all modules of a network that are called without one."""
 
     def enter(_: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, Any] | None:
         has_one = any(isinstance(value, Whole) for value in (*args, *options.values()))
@@ -139,7 +139,7 @@ def _check_layer(layer: LS2T) -> None:
 
 
 def _factors(layer: LS2T, sequences: Tensor, chains: Chains) -> tuple[Factors, Factors]:
-    """Factors of both inputs, for every state of the chains."""
+    """Return the factors of both inputs, for every state of the chains."""
     factors = torch.einsum("btd,cdn->bctn", sequences, layer.weight)
     if layer.bias is not None:
         factors = factors + layer.bias[:, None]
@@ -150,7 +150,7 @@ def _factors(layer: LS2T, sequences: Tensor, chains: Chains) -> tuple[Factors, F
 def _split(
     factors: Factors, baseline: Factors, gradient: Float[Tensor, "order width"], chains: Chains
 ) -> tuple[Singles, Pairs]:
-    """The formulas of this page, for the recursion over any chains; `gradient` is that by the end point."""
+    """Evaluate the formulas above for any chains; `gradient` is that of the output by the end point."""
     change = factors - baseline
     adjoint = _adjoint(baseline, gradient, chains)
     begun, ended = change * _values_before(baseline, chains), change * adjoint
@@ -166,9 +166,9 @@ def _split(
 def _pairs_from(
     begun: Float[Tensor, "states width"], factors: Factors, ended: Factors, chains: Chains
 ) -> Float[Tensor, " time"]:
-    """The recursion from a step on, ended at each later step."""
+    """Run the recursion from a step on, and close it at each later step."""
     total = factors.new_zeros(factors.shape[1])
-    values: list[Tensor] = []  # of each state, when a step begins
+    values: list[Tensor] = []  # value of each state at the beginning of a step
     for s, parent in enumerate(chains.parent):
         value = begun[s].expand_as(factors[s])
         if parent >= 0:
@@ -179,7 +179,7 @@ def _pairs_from(
 
 
 def _values_before(factors: Factors, chains: Chains) -> Factors:
-    """For each state the value of its parent when a step begins."""
+    """Return, for each state, the value of its parent at the beginning of a step."""
     values: list[Tensor] = []
     parents: list[Tensor] = []
     for s, parent in enumerate(chains.parent):
@@ -189,7 +189,7 @@ def _values_before(factors: Factors, chains: Chains) -> Factors:
 
 
 def _adjoint(factors: Factors, gradient: Float[Tensor, "order width"], chains: Chains) -> Factors:
-    """λ of each state: the derivative of the output by its value after a step."""
+    """Return λ of each state: the derivative of the output by its value after a step."""
     adjoint = torch.zeros_like(factors)
     adjoint[list(chains.output)] = gradient[:, None].expand(-1, factors.shape[1], -1)
     for s in reversed(range(len(chains.parent))):
@@ -199,5 +199,5 @@ def _adjoint(factors: Factors, gradient: Float[Tensor, "order width"], chains: C
 
 
 def _exclusive(x: Float[Tensor, "time width"]) -> Float[Tensor, "time width"]:
-    """Sums of the steps before each one."""
+    """Return the exclusive cumulative sum over time."""
     return nn.functional.pad(x.cumsum(0)[:-1], (0, 0, 1, 0))

@@ -1,4 +1,4 @@
-"""Modules as programs for other runtimes: `torch.export` and ONNX, with any number of sequences and steps."""
+"""Export of modules for other runtimes: `torch.export` and ONNX, for any number of sequences and steps."""
 
 from seq2tens.exporting.onnx import to_onnx
 from seq2tens.exporting.preparation import PreparationModule, Standardisation

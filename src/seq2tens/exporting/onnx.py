@@ -1,4 +1,4 @@
-"""Modules as ONNX files."""
+"""Export of modules as ONNX files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from seq2tens.exporting.program import dynamic_shapes, export, warnings_of_torch_ignored
 
-# Says on every call that torchvision is absent.
+# This logger reports on every call that torchvision is missing.
 _LOGGER = "torch.onnx._internal.exporter._registration"
 
 
@@ -28,11 +28,11 @@ def to_onnx(
     """Write a module in evaluation mode to an ONNX file, for any number of sequences and steps.
 
     Args:
-        module: a layer, network or module made of them.
-        path: of the file.
-        inputs: an example of each argument, as for `export`; their names are those of the file's inputs.
-        outputs: names of what the module returns.
-        metadata: texts that the file carries along.
+        module: a layer, a network, or a module made of them.
+        path: path of the file.
+        inputs: an example of each argument, as for `export`; their names become the names of the inputs.
+        outputs: names of the outputs of the module.
+        metadata: texts to store in the file.
     """
     _require_packages()
     program = export(module, inputs)

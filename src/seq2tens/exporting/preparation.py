@@ -16,14 +16,14 @@ Values = Float[Tensor, "batch time channels"]
 
 
 class Padded(NamedTuple):
-    """Complete channels in float32, and which steps count; the others are 0."""
+    """Channels without missing values in float32, and the mask of valid steps; other steps are 0."""
 
     values: Values
     mask: Bool[Tensor, "batch time"]
 
 
 class PreparationModule(nn.Module):
-    """What a fitted `Preparation` makes of sequences, for a batch padded on the right; float64 goes in."""
+    """A fitted `Preparation` as a module, for batches in float64, padded on the right."""
 
     known: Tensor
     fill: Tensor
@@ -45,7 +45,7 @@ class PreparationModule(nn.Module):
         times: Float[Tensor, "batch time"] | None = None,
         static: Float[Tensor, "batch features"] | None = None,
     ) -> Padded:
-        """The channels of `Preparation.transform`; NaN is a missing entry, whatever stands at padding."""
+        """Return the channels of `Preparation.transform`; NaN marks a missing entry, padding is ignored."""
         mask = torch.arange(values.shape[1], device=values.device) < lengths[:, None]
         observed = ~values.isnan() & self.known & mask[..., None]
         scaled = self._scaled(torch.where(observed, values, 0.0), observed).float()
@@ -70,7 +70,7 @@ class PreparationModule(nn.Module):
 
 
 class Standardisation(nn.Module):
-    """Shift and scale of each channel, in float64."""
+    """Standardisation of each channel, in float64."""
 
     mean: Tensor
     scale: Tensor
@@ -83,14 +83,14 @@ class Standardisation(nn.Module):
         self.register_buffer("scale", torch.from_numpy(np.asarray(scaler.scale_, dtype=np.float64)))
 
     def forward(self, values: Float[Tensor, "*rows channels"]) -> Float[Tensor, "*rows channels"]:
-        """Standardised."""
+        """Subtract the mean and divide by the scale."""
         return (values.double() - self.mean) / self.scale
 
 
 def last_observed(
     values: Values, observed: Bool[Tensor, "batch time channels"], initial: Float[Tensor, "batch channels"]
 ) -> Values:
-    """At each step the last value that was observed, `initial` before the first one."""
+    """Return the last observed value at each step, `initial` before the first one."""
 
     def step(last: Tensor, value: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
         last = torch.where(seen, value, last)
@@ -100,14 +100,14 @@ def last_observed(
 
 
 def _since(times: Float[Tensor, "batch time"], observed: Bool[Tensor, "batch time channels"]) -> Values:
-    """Per channel the time since its last observation before each step, or since the first step."""
+    """Return the time since each channel's last observation before a step, or since the first step."""
     clocks = times[..., None].expand(observed.shape)
     last = last_observed(clocks, observed, clocks[:, 0])
     return clocks - torch.cat([clocks[:, :1], last], dim=1)[:, :-1]
 
 
 def _by_sequence(values: Values, observed: Bool[Tensor, "batch time channels"]) -> Values:
-    """Standardised with the statistics of each sequence by itself, as `Scaler` does."""
+    """Standardise with the statistics of each sequence, like `Scaler`."""
     count = observed.sum(1, keepdim=True).clamp(min=1)
     mean = values.sum(1, keepdim=True) / count
     deviation = torch.where(observed, values - mean, 0.0)
@@ -118,5 +118,5 @@ def _by_sequence(values: Values, observed: Bool[Tensor, "batch time channels"]) 
 
 
 def _standardisation(scaler: Scaler | None) -> Standardisation | None:
-    """None also for a scaler of sequences by themselves, which has learned nothing."""
+    """Return the module of a scaler; None if there is none, or if it scales by sequence."""
     return None if scaler is None or scaler.mean_ is None else Standardisation(scaler)

@@ -1,4 +1,4 @@
-"""Modules as programs of `torch.export`."""
+"""Export of modules as programs of `torch.export`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch.export import Dim, ExportedProgram
 from seq2tens._checks import require
 from seq2tens.exporting.recursion import DECOMPOSITIONS
 
-# The axes, of each argument that modules take, whose size is not fixed.
+# The axes of variable size of each argument that modules take.
 AXES = {
     "x": ("batch", "time"),
     "values": ("batch", "time"),
@@ -25,14 +25,14 @@ AXES = {
 
 
 def export(module: nn.Module, inputs: Mapping[str, Tensor], *, portable: bool = True) -> ExportedProgram:
-    """A module in evaluation mode as a program for any number of sequences and steps.
+    """Export a module in evaluation mode as a program for any number of sequences and steps.
 
     Args:
-        module: a layer, network or module made of them.
-        inputs: an example of each argument by its name (`x`, `lengths`, `mask`, …), at least 2 sequences of
-            2 steps.
-        portable: made of torch's own operations only; else the recursion is the operation `seq2tens::ls2t`,
-            which is faster and runs where this package is imported.
+        module: a layer, a network, or a module made of them.
+        inputs: an example of each argument by its name (`x`, `lengths`, `mask`, …), with at least 2 sequences
+            of 2 steps.
+        portable: use torch's own operations only. Otherwise the recursion is the operation `seq2tens::ls2t`,
+            which is faster but needs this package to be imported.
 
     Examples:
         >>> import torch
@@ -50,14 +50,14 @@ def export(module: nn.Module, inputs: Mapping[str, Tensor], *, portable: bool = 
 
 
 def dynamic_shapes(inputs: Iterable[str]) -> dict[str, dict[int, Dim]]:
-    """The axes of each input that may have any size, as torch wants them."""
+    """Return the axes of variable size of each input, in the format of `torch.export`."""
     sizes = {name: Dim(name) for name in ("batch", "time")}
     return {name: {axis: sizes[size] for axis, size in enumerate(AXES[name])} for name in inputs}
 
 
 @contextmanager
 def warnings_of_torch_ignored() -> Iterator[None]:
-    """Its exporter warns about torch's own code."""
+    """Ignore warnings, because torch's exporter warns about torch's own code."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -71,6 +71,6 @@ def _check(module: nn.Module, inputs: Mapping[str, Tensor]) -> None:
         small = [size for size, _ in zip(tensor.shape, AXES[name], strict=False) if size < 2]
         require(
             not small,
-            f"`{name}` must have at least 2 sequences of 2 steps, so that their number is not taken for "
-            f"fixed, got {tuple(tensor.shape)}",
+            f"`{name}` must have at least 2 sequences of 2 steps, so that these sizes are not treated as "
+            f"constants, got {tuple(tensor.shape)}",
         )

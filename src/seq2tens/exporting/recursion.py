@@ -1,4 +1,4 @@
-"""The LS2T recursion in operations that every runtime has, for any number of steps."""
+"""The LS2T recursion in operations that every runtime supports, for any number of steps."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Step = Callable[..., tuple[Tensor, Tensor]]
 def scan(
     step: Step, initial: Tensor, inputs: Sequence[Tensor], constants: Sequence[Tensor] = ()
 ) -> tuple[Tensor, Tensor]:
-    """The last state and the outputs of `step(state, *inputs, *constants) -> (state, output)` along axis 1.
+    """Run `step(state, *inputs, *constants) -> (state, output)` along axis 1; return last state and outputs.
 
-    It stays one node of the graph, whatever the number of steps; a loop of Python's would be unrolled.
+    The scan is one node of the graph, whatever the number of steps; a Python loop would be unrolled.
     """
     time_first = [tensor.transpose(0, 1) for tensor in inputs]
     state, outputs = torch.ops.higher_order.scan(
@@ -29,7 +29,7 @@ def scan(
 
 
 def ls2t(*arguments: Any) -> tuple[Tensor, ...]:
-    """What the operation `seq2tens::ls2t` gives: levels along time, final state, nothing saved."""
+    """Return what the operation `seq2tens::ls2t` returns: levels along time, final state, nothing saved."""
     recursion = Recursion.of(arguments)
     levels, final = reference.ls2t(recursion) if recursion.powers is None else _fading(recursion)
     if not recursion.return_sequences:
@@ -43,7 +43,7 @@ DECOMPOSITIONS = {torch.ops.seq2tens.ls2t.default: ls2t}
 
 
 def _fading(recursion: Recursion) -> tuple[Tensor, Tensor]:
-    """Step by step: how often the reference doubles its reach depends on the number of steps."""
+    """Run a recursion with decay step by step; the reference has a loop that depends on the length."""
     x, weight, bias, coefficients, powers, mask, state, chains, reverse, *_ = recursion
     assert powers is not None
     if state is None:

@@ -1,7 +1,7 @@
 """Pure functions on batches of sequences, axes `(batch, time, channels)`. Arguments are checked here.
 
-A step is valid if `mask` is True and, with `lengths`, if it lies before the length of its sequence. Other
-steps may hold anything, including NaN: no result depends on them.
+A step is valid if `mask` is True there and, with `lengths`, if it lies within the length of its sequence.
+Invalid steps may hold any values, including NaN: no result depends on them.
 """
 
 from seq2tens.functional.chunks import Transfer, apply_transfer, combine, transfer

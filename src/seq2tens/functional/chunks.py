@@ -1,8 +1,9 @@
-"""The algebra of chunks: what a stretch of a sequence does to the state of a layer, as one small object.
+"""The algebra of chunks: the effect of a part of a sequence on the state of a layer, as one small object.
 
 For a chain of vectors z_1, …, z_M let T be the unit upper triangular matrix whose entry (p, q) is the value
-of z_(p+1) ⊗ … ⊗ z_q on a chunk. Then T of two chunks on end is the product of both, and (1, h) after a chunk
-is (1, h) before it times T. All values come from one run of the recursion, over all words inside the chains.
+of z_(p+1) ⊗ … ⊗ z_q on a chunk. Then T of two adjacent chunks is the product of both, and (1, h) after a
+chunk is (1, h) before it times T. All values come from one run of the recursion over all subwords of the
+chains.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from seq2tens.ops.subwords import join, make_subwords
 
 
 class Transfer(NamedTuple):
-    """What a chunk does to the state of a layer.
+    """The effect of a chunk on the state of a layer.
 
-    `values` are those of all words inside the layer's chains, the layer's own states first; `fading` is what
-    the chunk leaves of a vector met before it, None where nothing decays. `chains` belongs to the layer.
+    `values` are those of all subwords of the layer's chains, the states of the layer first. `fading` is the
+    factor by which the chunk decays level 1 of an earlier state; None without decay. `chains` are those of
+    the layer.
     """
 
     values: Float[Tensor, "batch words width"]
@@ -62,9 +64,9 @@ def transfer(
     reverse: bool = False,
     backend: ops.Backend | None = None,
 ) -> Transfer:
-    """The transfer of a chunk, which may have no steps; arguments as for `ls2t`.
+    """Return the transfer of a chunk, which may have no steps; the arguments are those of `ls2t`.
 
-    With `reverse` the chunk is consumed from its end, as the layer does: it follows later chunks.
+    With `reverse` the chunk is processed from its end, as in the layer, so it comes after later chunks.
     """
     functionals = check_functionals(
         x, weight, bias, order, weights, lift_order, lift_coefficients, decay, reverse, backend
@@ -75,9 +77,9 @@ def transfer(
 
 
 def combine(first: Transfer, second: Transfer) -> Transfer:
-    """The transfer of two consecutive chunks, `first` being the one that a layer reads first."""
+    """Return the transfer of two consecutive chunks; a layer processes `first` first."""
     same = first.chains == second.chains
-    check.require(same, "`second` must belong to the chains of `first`, got other ones")
+    check.require(same, "`second` must have the chains of `first`, got other ones")
     values = join(first.values, second.values, second.fading, first.chains)
     if first.fading is None or second.fading is None:
         return second._replace(values=values)
@@ -87,7 +89,7 @@ def combine(first: Transfer, second: Transfer) -> Transfer:
 def apply_transfer(
     state: Float[Tensor, "batch states width"] | None, chunk: Transfer
 ) -> Float[Tensor, "batch states width"]:
-    """The state after a chunk, given the one before it; None is the state before all steps."""
+    """Return the state after a chunk, given the one before it; None is the state before all steps."""
     batch, _, width = chunk.values.shape
     states = len(chunk.chains.component)
     if state is None:
@@ -104,14 +106,14 @@ def _run(functionals: Functionals, x: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def _empty_sum(functionals: Functionals, x: Tensor) -> Tensor:
-    """Zeros, as a function of the tensors that they would come from, so that gradients find their way."""
+    """Return zeros, as a function of the inputs, so that these get gradients."""
     dtype = ops.accumulation_dtype(x, functionals.weight)
     values = torch.einsum("btd,cdn->bcn", x.to(dtype), functionals.weight.to(dtype))
     return values[:, list(make_subwords(functionals.chains).chains.component)]
 
 
 def _fading(functionals: Functionals, x: Tensor, mask: Tensor | None) -> Tensor | None:
-    """The decay to the power of the number of steps that count."""
+    """Return the decay to the power of the number of valid steps."""
     if functionals.decay is None:
         return None
     steps = x.new_full((x.shape[0],), x.shape[1], dtype=torch.long) if mask is None else mask.sum(1)

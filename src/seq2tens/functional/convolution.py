@@ -8,5 +8,5 @@ __all__ = ["convolve", "reach", "taps_first"]
 
 
 def reach(kernel: int) -> tuple[int, int]:
-    """How many steps a centred kernel sees before and after a step; an even one sees one more after it."""
+    """Return how many steps a centred kernel covers before and after a step; an even one, one more after."""
     return (kernel - 1) // 2, kernel // 2

@@ -1,4 +1,4 @@
-"""The functionals of any interval of a sequence, from tables that one pass fills."""
+"""The functionals of arbitrary intervals of a sequence, from tables that are filled in one pass."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ Positions = Int[Tensor, " intervals"] | Int[Tensor, "batch intervals"]
 class PrefixLS2T:
     """Evaluate the functionals of `ls2t` on any interval of the sequences.
 
-    Time is cut into blocks of 32 steps. The tables hold the values of every beginning and every end of a
-    block and, for each power of two, of the blocks from any one to a border between so many blocks. An
-    interval is then the end of a block, two stretches of whole blocks and the beginning of a block. Joining
+    Time is cut into blocks of 32 steps. The tables hold the values of every prefix and every suffix of a
+    block and, for each power of two, of the stretch of blocks from each block to a multiple of that power. An
+    interval is then the suffix of a block, two stretches of whole blocks and the prefix of a block. Joining
     their values takes three products of a row vector with a triangular matrix, O(order²) operations for each
-    functional whatever the interval. An interval within one block is summed step by step.
+    functional, however long the interval. An interval within one block is computed from its steps.
 
-    Nothing is subtracted or divided, so steps outside of an interval have no influence on the error of its
-    value. With unit roundoff u, n steps, d channels, lift order p and m = order, the error of a level is at
-    most N·u times the same level of |x| under |weight| and |bias|, to first order in u, where
+    Nothing is subtracted or divided, so steps outside of an interval do not influence the error of its value.
+    With unit roundoff u, n steps, d channels, lift order p and m = order, the error of a level is at most N·u
+    times the same level of |x| under |weight| and |bias|, to first order in u, where
     N = m · (32 p + (m + 1)(⌈log2(n / 32)⌉ + 3) + d + 3). A term of a level is a product of values of at most
-    m blocks: each sees 32 p additions in its block and m + 1 roundings in each join on its way; and a term's
-    m factors see d + 3, as inner products and in products of them.
+    m blocks. Each of these undergoes 32 p additions in its block and m + 1 roundings in each join. The m
+    factors of a term undergo d + 3 roundings each, in inner products and in products of these.
 
     For `time` steps the tables hold about time · (order + order (order + 1) / 2) numbers for each functional
     with recursive weights. Gradients flow to `x`, `weight`, `bias` and `lift_coefficients`.
 
     Args:
         x: the sequences.
-        mask: True where a step counts; intervals are counted in all steps.
+        mask: True for valid steps; positions of intervals count all steps.
 
-    The other arguments are those of `ls2t`, which has `decay` besides.
+    The other arguments are those of `ls2t`. There is no `decay`.
     """
 
     def __init__(
@@ -67,12 +67,12 @@ class PrefixLS2T:
         stop: Positions,
         sequence: Int[Tensor, " intervals"] | None = None,
     ) -> Tensor:
-        """The levels of x[:, start:stop], for each pair of `start` and `stop`.
+        """Return the levels of x[:, start:stop], for each pair of `start` and `stop`.
 
         Args:
-            start: first steps, `(intervals,)`, or `(batch, intervals)` with those of each sequence.
-            stop: the steps after the last ones, at least `start`; equal ones are an empty interval.
-            sequence: the sequence of each interval; without it each interval is taken of every sequence.
+            start: first step of each interval, `(intervals,)`, or `(batch, intervals)` to differ by sequence.
+            stop: the step after the last one, at least `start`; an interval is empty if both are equal.
+            sequence: index of the sequence of each interval; by default every interval of every sequence.
 
         Returns:
             `(batch, intervals, order, width)`, or `(intervals, order, width)` with `sequence`.
@@ -112,7 +112,7 @@ def _check_integers(name: str, value: Tensor) -> None:
 
 
 def _check_range(name: str, value: Tensor, high: int | Tensor, meaning: str) -> None:
-    """Require values from 0 to `high`; the error tells the first that is not."""
+    """Require values from 0 to `high`; the error reports the first that is not."""
     invalid = ((value < 0) | (value > high)).flatten()
     if bool(invalid.any()):
         index = int(invalid.nonzero()[0])

@@ -40,7 +40,7 @@ def ls2t(
     ⟨z_1, x_(i_1)⟩ ··· ⟨z_m, x_(i_m)⟩.
 
     Args:
-        x: the sequences. NaN or infinity affects only later steps of its own sequence.
+        x: the sequences. A NaN or infinity only affects later steps of its own sequence.
         weight: the vectors z. Recursive weights share z_1, …, z_order among the levels; independent weights
             hold 1 + 2 + … + order vectors, those of level 1 first; symmetric weights hold one, z_1 = … =
             z_order. z_1 is paired with the earliest step.
@@ -49,15 +49,15 @@ def ls2t(
         weights: `"recursive"`, `"independent"` or `"symmetric"`.
         lift_order: how many vectors can be paired with one step (1: the paper; `order`: signatures).
         lift_coefficients: weight of a step that is paired with j vectors, default 1/j!.
-        decay: a number in (0, 1] per functional, by which each step multiplies the past.
-        mask: True for valid steps. A masked step changes nothing and repeats the value before it.
+        decay: forgetting factor per step, a number in (0, 1] for each functional.
+        mask: True for valid steps. A masked step changes nothing, and its output repeats the previous one.
         lengths: number of steps of each sequence; 0 is an empty sequence, all levels 0.
         reverse: return the functionals of (x_i, …, x_L) instead of (x_1, …, x_i); z_1 is still paired with
             the earliest step.
-        return_sequences: all steps, or the value for the whole sequence only.
+        return_sequences: return all steps, or only the value for the whole sequence.
         state: the state returned by an earlier call (with `reverse`, by the call on the steps that follow).
         return_state: return the pair (output, state).
-        backend: which implementation runs; None or `"auto"` chooses.
+        backend: the implementation to run; None or `"auto"` chooses the fastest that can.
 
     Returns:
         `(batch, time, order, width)`, or `(batch, order, width)` without `return_sequences`. Half precision
@@ -91,7 +91,7 @@ def check_functionals(
     reverse: bool,
     backend: ops.Backend | None,
 ) -> Functionals:
-    """Check what every function of sequences and functionals is given; `x` may have no steps."""
+    """Check the arguments that functions of sequences and functionals share; `x` may have no steps."""
     check.positive_int("order", order)
     check.positive_int("lift_order", lift_order)
     check.choice("weights", weights, get_args(Weights))
@@ -111,9 +111,9 @@ def normalize_levels(
     exponent: Float[Tensor, " order"] | float,
     count: Tensor,
 ) -> Float[Tensor, "*steps order width"]:
-    """Divide level m by C(count, m)^exponent_m, the number of its terms after `count` steps.
+    """Divide level m by C(count, m)^exponent_m, a power of its number of terms after `count` steps.
 
-    Where fewer than m steps have been seen the divisor is 1, so short sequences give no NaN.
+    If there are fewer than m steps the divisor is 1, so short sequences give no NaN.
     """
     log_terms = []
     total = torch.zeros_like(count, dtype=y.dtype)

@@ -1,9 +1,9 @@
-"""Functionals of a lift whose levels are any tensors: sums of functionals of the levels side by side.
+"""Functionals of a lift with arbitrary tensors as levels, as sums of functionals of the concatenated levels.
 
-A step may meet a run of neighbouring vectors z_(a+1), …, z_b at once, j = b - a of them, with the value
-⟨z_(a+1) ⊗ … ⊗ z_b, φ_j⟩. That is linear in the levels of φ, so a run is one vector for all of them side by
-side. The value of z_1 ⊗ … ⊗ z_m is the sum, over all ways to cut it into runs, of chains of such vectors,
-which `ls2t` computes with the lift 1 + x. There are 2^(m-1) ways.
+A step may be paired with a run of j = b - a consecutive vectors z_(a+1), …, z_b, with the value
+⟨z_(a+1) ⊗ … ⊗ z_b, φ_j⟩. This is linear in the levels of φ, so a run acts as one vector on the concatenated
+levels. The value of z_1 ⊗ … ⊗ z_m is a sum over all 2^(m-1) ways to cut it into runs. Each term is a chain
+of such vectors, which `ls2t` computes with the lift 1 + x.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ def cut_into_runs(
     bias: Float[Tensor, "order width"] | None,
     longest: int,
 ) -> tuple[Float[Tensor, "order sizes columns"], Float[Tensor, "order columns"]]:
-    """Weight and bias that `ls2t` takes for the levels 1, …, `longest` of a lift, flattened side by side.
+    """Return weight and bias for `ls2t` on the flattened and concatenated levels 1, …, `longest` of a lift.
 
     `weight` is recursive. `bias` is the weight of a constant coordinate of level 1. There are `width` columns
-    for each way to cut each word; `sum_runs` puts their values together.
+    for each way to cut each word; `sum_runs` adds their values.
     """
     order, features, _ = weight.shape
     sizes = [features**j for j in range(1, longest + 1)]
@@ -36,7 +36,7 @@ def cut_into_runs(
 def sum_runs(
     values: Float[Tensor, "*steps order columns"], longest: int
 ) -> Float[Tensor, "*steps order width"]:
-    """The levels of the functionals from what `ls2t` gives for `cut_into_runs`."""
+    """Return the levels of the functionals from the output of `ls2t` with the weights of `cut_into_runs`."""
     order = values.shape[-2]
     cuts = _all_cuts(order, longest)
     values = values.unflatten(-1, (len(cuts), -1))
@@ -50,7 +50,7 @@ def _all_cuts(order: int, longest: int) -> list[Runs]:
 
 
 def _cuts(vectors: int, longest: int) -> list[Runs]:
-    """All ways to cut so many vectors into runs."""
+    """Return all ways to cut `vectors` vectors into runs of at most `longest`."""
     if vectors == 0:
         return [()]
     first = range(1, min(vectors, longest) + 1)
@@ -58,7 +58,7 @@ def _cuts(vectors: int, longest: int) -> list[Runs]:
 
 
 def _chain(cut: Runs, weight: Tensor, bias: Tensor | None, sizes: list[int]) -> tuple[Tensor, Tensor]:
-    """The vectors of the runs of a cut, and their constants, with zeros behind up to the order."""
+    """Return the vectors and the biases of the runs of a cut, padded with zeros up to the order."""
     vectors, constants, start = [], [], 0
     for length in cut:
         before, after = sum(sizes[: length - 1]), sum(sizes[length:])
@@ -72,7 +72,7 @@ def _chain(cut: Runs, weight: Tensor, bias: Tensor | None, sizes: list[int]) -> 
 
 
 def _outer(vectors: Float[Tensor, "length features width"]) -> Float[Tensor, "size width"]:
-    """z_1 ⊗ z_2 ⊗ …, flattened."""
+    """Return z_1 ⊗ z_2 ⊗ …, flattened."""
     product = vectors[0]
     for vector in vectors[1:]:
         product = (product[:, None] * vector).flatten(0, 1)

@@ -1,4 +1,4 @@
-"""Batch normalisation over the steps that count, and the mean over them."""
+"""Batch normalisation and mean over the valid steps."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def masked_mean(
     mask: Bool[Tensor, "batch time *entries"] | None = None,  # the first axes of `x`, or all
     dim: int | tuple[int, ...] = 1,
 ) -> Float[Tensor, ...]:
-    """Mean over the valid steps or entries, the others being finite; 0 if there is none.
+    """Return the mean over the valid steps or entries, 0 if there are none; the others must be finite.
 
-    `dim` are axes of the mask, by default that of time.
+    `dim` is one or more axes of the mask, by default the time axis.
     """
     if mask is None:
         return x.mean(dim)
@@ -38,9 +38,8 @@ def batch_norm(
 ) -> Tensor:
     """Normalise each channel, or with `levels` each level of `(*steps, order, width)`.
 
-    In training mean and variance are those of the batch, over the steps that count, and the running ones
-    follow them in place; otherwise they are the running ones. Steps that do not count must be finite, and
-    become 0.
+    In training, mean and variance are those of the valid steps of the batch, and the running statistics are
+    updated in place; otherwise the running statistics are used. Masked steps must be finite, and become 0.
     """
     inner = x.shape[-1] if levels else None
     if training:

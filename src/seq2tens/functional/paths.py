@@ -1,4 +1,4 @@
-"""Path transforms: what is done to a sequence before the map sees it."""
+"""Path transforms: transformations of a sequence before the map is applied."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Lengths = check.Lengths
 
 
 def difference(x: Series, *, mask: Mask | None = None, lengths: Lengths | None = None) -> Series:
-    """Increments (x_1, x_2 - x_1, …) from the base point 0; the length stays.
+    """Return the increments (x_1, x_2 - x_1, …) from the base point 0; the length stays the same.
 
-    With a mask the increments are those between valid steps; the others become 0.
+    With a mask the increments are those between valid steps; other steps become 0.
     """
     mask = _begin(x, mask, lengths)
     if mask is None:
@@ -36,10 +36,10 @@ def time_embedding(
     mask: Mask | None = None,
     lengths: Lengths | None = None,
 ) -> Float[Tensor, "batch time channels+1"]:
-    """Put a time coordinate before the channels.
+    """Prepend a time coordinate to the channels.
 
-    It is `times` where given; else i/L for the i-th of L steps (`"index"`), or the same made to run from
-    -1 to 1 (`"centred"`; a single step is at 0). Only steps that count are counted; the others get 0.
+    It is `times` if given. Otherwise it is i/L for the i-th of L steps (`"index"`), or runs from -1 to 1
+    (`"centred"`; a single step is at 0). Only valid steps are counted; the others get 0.
     """
     check.choice("mode", mode, ("index", "centred"))
     mask = _begin(x, mask, lengths)
@@ -57,7 +57,7 @@ def time_embedding(
 def clock(
     index: Float[Tensor, "batch time"], total: Float[Tensor, "batch 1"], mode: Literal["index", "centred"]
 ) -> Float[Tensor, "batch time"]:
-    """The time of the steps 1, 2, … of `total`: a share of the whole, or from -1 to 1 if `"centred"`."""
+    """Return the time of step `index` of `total`: their ratio, or from -1 to 1 if `"centred"`."""
     if mode == "index":
         return index / total.clamp(min=1)
     return torch.where(total > 1, 2 * (index - 1) / (total - 1).clamp(min=1) - 1, 0.0)
@@ -68,7 +68,7 @@ def lags(
 ) -> Float[Tensor, "batch time lagged"]:
     """Append earlier values as channels: lags 0, …, `steps`, or exactly those listed.
 
-    Before the first step the value is 0. Lags are counted in valid steps; the others become 0.
+    Before the first step the value is 0. Lags are counted in valid steps; other steps become 0.
     """
     offsets = list(range(steps + 1)) if isinstance(steps, int) else list(steps)
     check.require(
@@ -85,7 +85,7 @@ def lags(
 def basepoint(
     x: Series, *, mask: Mask | None = None, lengths: Lengths | None = None
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """Start every sequence at 0, one step longer. With a mask or lengths, return (path, mask)."""
+    """Prepend a step of zeros to every sequence. With a mask or lengths, return (path, mask)."""
     mask = _begin(x, mask, lengths)
     path = torch.cat([torch.zeros_like(x[:, :1]), x], dim=1)
     if mask is None:
@@ -96,10 +96,10 @@ def basepoint(
 def lead_lag(
     x: Series, *, mask: Mask | None = None, lengths: Lengths | None = None
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """(x_1,x_1), (x_2,x_1), (x_2,x_2), (x_3,x_2), …: a leading and a lagging copy, 2L - 1 steps.
+    """Return (x_1,x_1), (x_2,x_1), (x_2,x_2), (x_3,x_2), …: a leading and a lagging copy, 2L - 1 steps.
 
-    With a mask or lengths, return (path, mask): step 2i is step i, and the move to it, 2i - 1, counts
-    where step i counts and is not the first that does.
+    With a mask or lengths, return (path, mask). Counted from 0, step 2i of the path is step i of `x`. The
+    move to it, step 2i - 1, is valid if step i is valid and not the first valid one.
     """
     mask = _begin(x, mask, lengths)
     counted = x.new_ones(x.shape[:2], dtype=torch.bool) if mask is None else mask
@@ -121,10 +121,10 @@ def forward_fill(
     lengths: Lengths | None = None,
     initial: float | Float[Tensor, " channels"] = 0.0,
 ) -> Series:
-    """Carry the last observed value of each channel forward; before the first one stands `initial`.
+    """Carry the last observed value of each channel forward; entries before the first one are `initial`.
 
-    An entry is missing where `observed` is False or, without `observed`, where it is NaN. Steps that do
-    not count are never the source of a value; they are filled like missing ones.
+    An entry is missing where `observed` is False or, without `observed`, where it is NaN. Masked steps are
+    never the source of a value; they are filled like missing ones.
     """
     mask = _begin(x, mask, lengths)
     if observed is None:
@@ -134,7 +134,7 @@ def forward_fill(
         observed = observed & mask[..., None]
     filled = torch.where(observed, x, torch.as_tensor(initial, dtype=x.dtype, device=x.device))
     known, reach = observed, 1
-    while reach < x.shape[1]:  # by now what was observed less than `reach` steps ago stands everywhere
+    while reach < x.shape[1]:  # values observed less than `reach` steps ago have been carried forward
         carried = torch.where(known[:, reach:], filled[:, reach:], filled[:, :-reach])
         filled = torch.cat([filled[:, :reach], carried], dim=1)
         known = torch.cat([known[:, :reach], known[:, reach:] | known[:, :-reach]], dim=1)
@@ -149,7 +149,7 @@ def _begin(x: Tensor, mask: Tensor | None, lengths: Lengths | None) -> Tensor | 
 
 
 def _position(x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Which of the steps that count each step is, and how many there are."""
+    """Return the rank of each step among the valid steps, and the number of valid steps."""
     if mask is not None:
         index = mask.cumsum(1).to(x.dtype)
         return index, index[:, -1:]
@@ -158,9 +158,9 @@ def _position(x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
 
 
 def _earlier(x: Tensor, mask: Tensor, offset: int) -> Tensor:
-    """The value `offset` counted steps before each counted step, 0 where there is none."""
+    """Return the value `offset` valid steps before each valid step, 0 if there is none."""
     rank = mask.cumsum(1)
-    # position of the k-th counted step; steps that do not count write to a spare last slot
+    # position of the k-th valid step; invalid steps write to a spare last slot
     slots = torch.where(mask, rank - 1, x.shape[1])
     steps = torch.arange(x.shape[1], device=x.device).expand_as(slots)
     position = x.new_zeros((x.shape[0], x.shape[1] + 1), dtype=torch.long).scatter(1, slots, steps)

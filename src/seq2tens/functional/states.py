@@ -1,4 +1,4 @@
-"""Every state of the recursion along a sequence: where a push may end, and another begin."""
+"""All states of the recursion along a sequence, from any of which it can be continued."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def ls2t_states(
     state: Float[Tensor, "batch states width"] | None = None,
     **functionals: Any,
 ) -> Float[Tensor, "batch time states width"]:
-    """The state of `ls2t`, all of it, after every step; arguments as there.
+    """Return the complete state of `ls2t` after every step; the arguments are those of `ls2t`.
 
     State `make_chains(…).output[m - 1]` holds level m.
     """
@@ -34,7 +34,7 @@ def ls2t_states(
 def state_functionals(
     x: Tensor, weight: Tensor, bias: Tensor | None = None, **functionals: Any
 ) -> Functionals:
-    """What `ls2t_states` runs, checked: the functionals of `ls2t` with every state for a level."""
+    """Check the arguments of `ls2t_states` and return its functionals: every state is an output."""
     defaults = {"weights": "recursive", "lift_order": 1, "lift_coefficients": None, "decay": None}
     recursion = check_functionals(
         x, weight, bias, **{**defaults, "reverse": False, "backend": None, **functionals}

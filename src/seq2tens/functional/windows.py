@@ -1,4 +1,4 @@
-"""The functionals of all windows of a sequence, at a cost that does not depend on the windows' length."""
+"""The functionals of all windows of a sequence, at a cost that does not depend on the length of windows."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ def sliding_ls2t(
 ) -> Tensor | list[Tensor]:
     """Evaluate the functionals of `ls2t` on every window of `window` steps that lies within `x`.
 
-    Time is cut into blocks as long as a window. A window is then the end of a block and the beginning of the
-    next one, whose values come from a scan of every block in either direction: the cost is that of a few
-    scans of `x`, whatever the window. Nothing is subtracted or divided, so the error is that of `ls2t` on the
-    window alone. The scans go through a few thousand steps at a time, also in the backward pass, which runs
-    them again: beside its result the function needs memory for a few windows.
+    Time is cut into blocks as long as a window. A window is then the end of one block and the beginning of
+    the next, and their values come from scans of every block in both directions: the cost is that of a few
+    scans of `x`, whatever the length of a window. Nothing is subtracted or divided, so the error is that of
+    `ls2t` on the window alone. The scans process a few thousand steps at a time. So does the backward pass,
+    which repeats them. Apart from its result the function needs memory for a few windows.
 
     Args:
         x: the sequences.
-        window: steps of a window, or several such numbers.
-        stride: steps from the beginning of a window to that of the next.
-        mask: True where a step counts; windows are counted in all steps.
+        window: length of a window in steps, or a sequence of lengths.
+        stride: steps from the beginning of one window to that of the next.
+        mask: True for valid steps; positions of windows count all steps.
 
-    The other arguments are those of `ls2t`, which has `decay` besides.
+    The other arguments are those of `ls2t`. There is no `decay`.
 
     Returns:
         `(batch, windows, order, width)`, the i-th window beginning at step i · stride; a list of such tensors

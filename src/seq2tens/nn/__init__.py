@@ -1,4 +1,4 @@
-"""Layers, blocks and networks. Modules hold parameters; `seq2tens.functional` computes."""
+"""Layers, blocks and networks. Modules hold the parameters; `seq2tens.functional` computes."""
 
 from seq2tens.nn.blocks import DeepLS2T, LevelNorm, LS2TBlock
 from seq2tens.nn.context import Network, Whole

@@ -1,4 +1,4 @@
-"""Sequences of unequal length in one tensor: valid steps first, zeros after them."""
+"""Alignment of sequences of unequal length in one tensor: valid steps first, then zeros."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def align(
 ) -> tuple[Series, Mask | None, Source | None]:
     """Move the valid steps to the front of their sequences, in their order; zeros follow.
 
-    Returns the sequences, their mask and, for `restore`, the step that each step was. Once aligned, a step
-    that is not valid is as good as absent: neighbours in the tensor are neighbours in the sequence.
+    Returns the sequences, their mask and, for `restore`, the original position of each step. After alignment,
+    neighbours in the tensor are neighbours in the sequence, as if there had been no invalid steps.
     """
     check.sequences("x", x)
     check.not_empty("x", x)
@@ -27,7 +27,7 @@ def align(
     if valid is None:
         return x, None, None
     source = None
-    if mask is not None:  # lengths alone have all that counts in front already
+    if mask is not None:  # with lengths alone, the valid steps come first already
         source = valid.byte().argsort(dim=1, descending=True, stable=True)
         valid = valid.gather(1, source)
         x = x.gather(1, source[..., None].expand_as(x))
@@ -35,7 +35,7 @@ def align(
 
 
 def restore(y: Tensor, source: Source | None) -> Tensor:
-    """Move the steps back to where `align` found them."""
+    """Move the steps back to their original positions, undoing `align`."""
     if source is None:
         return y
     return y.scatter(1, source.view(*source.shape, *[1] * (y.dim() - 2)).expand_as(y), y)

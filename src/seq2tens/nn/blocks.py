@@ -1,4 +1,4 @@
-"""Blocks of layers: transforms, LS2T, normalisation, one after the other."""
+"""LS2T blocks (path transforms, LS2T, normalisation) and stacks of them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from seq2tens.nn.masked import MaskedBatchNorm, check_rate
 class LevelNorm(MaskedBatchNorm):
     """Batch normalisation with one mean and variance per level, over batch, time and functionals.
 
-    Masked steps do not enter the statistics. There are no trainable parameters. In training a NaN reaches the
-    whole batch, as in any batch normalisation.
+    Masked steps do not enter the statistics. There are no trainable parameters. In training a NaN spreads to
+    the whole batch, as in any batch normalisation.
     """
 
     levels = True
@@ -29,16 +29,19 @@ class LevelNorm(MaskedBatchNorm):
 
 
 class LS2TBlock(Network):
-    """Time, difference, LS2T, normalisation, flatten: `(batch, time, d)` to `(batch, time, order · width)`,
-    or to `(batch, order · width)` without `return_sequences`.
+    """Time, difference, LS2T, normalisation, flatten.
+
+    Maps `(batch, time, d)` to `(batch, time, order · width)`, or to `(batch, order · width)` without
+    `return_sequences`.
 
     Args:
         in_features: channels of the input.
         width: number of functionals.
         order: highest level.
-        time: after differencing a time coordinate is a constant, so the default gives the components a
-            bias for it; `"index"` and `"centred"` embed time in its place, `None` leaves it out.
-        difference: take increments first.
+        time: how the layer sees time. After differencing a time coordinate is a constant, so the default,
+            `"bias"`, gives the components a bias. `"index"` and `"centred"` add a time channel instead;
+            `None` leaves time out.
+        difference: take the increments of the input first.
         norm: normalise each level over the batch.
         spatial_dropout: rate at which whole channels of the output are dropped in training.
         options: further options of `LS2T`.
@@ -116,7 +119,7 @@ class DeepLS2T(Network):
         self.in_features, self.out_features = in_features, blocks[-1].out_features
 
     def compute(self, x: Series, context: Whole) -> Tensor:
-        """One block after the other."""
+        """Apply one block after the other."""
         for block in self.blocks:
             x = block(x, context=context)
         return x

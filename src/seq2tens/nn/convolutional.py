@@ -18,8 +18,10 @@ KERNELS = (8, 5, 3)
 
 
 class ConvBlock(nn.Module):
-    """Convolution, batch normalisation, ReLU, spatial dropout; `(batch, time, in_features)` to
-    `(batch, time, out_features)`."""
+    """Convolution, batch normalisation, ReLU, spatial dropout.
+
+    Maps `(batch, time, in_features)` to `(batch, time, out_features)`.
+    """
 
     def __init__(
         self,
@@ -48,9 +50,9 @@ class ConvBlock(nn.Module):
 
     @torch.no_grad()
     def fold_norm(self) -> None:
-        """Let the convolution do what the normalisation does in evaluation, for good.
+        """Fold the batch normalisation, as in evaluation mode, into the convolution, permanently.
 
-        Nothing happens where somebody else's module, or a hook, stands in between.
+        Does nothing if one of the two is of another class or has hooks.
         """
         conv, norm = self.conv, self.norm
         if type(conv) is not MaskedConv or type(norm) is not MaskedBatchNorm:
@@ -91,7 +93,7 @@ class ConvStack(nn.Module):
             in_features = width
 
     def forward(self, x: Series, context: Whole) -> Float[Tensor, "batch time out_features"]:
-        """The last block's sequence."""
+        """Return the output of the last block."""
         clock = [context.clock(x, "centred")] if self.time_embedding else []
         for block in self.blocks:
             x = block(torch.cat([*clock, x], dim=2) if clock else x, context=context)
@@ -133,7 +135,7 @@ class FCN(Network):
         )
 
     def compute(self, x: Series, context: Whole) -> Tensor:
-        """Convolutions and, unless sequences are asked for, their mean."""
+        """Apply the convolutions and, unless `return_sequences`, take the mean over time."""
         y = self.convolutions(x, context)
         if self.return_sequences:
             return torch_F.dropout(y, self.dropout, self.training)
@@ -141,7 +143,7 @@ class FCN(Network):
 
 
 class ResidualBlock(nn.Module):
-    """Three convolutions of one width beside a shortcut of one, summed, then ReLU."""
+    """Three convolutions of the same width plus a shortcut with one convolution, then ReLU."""
 
     def __init__(self, in_features: int, width: int) -> None:
         super().__init__()
@@ -164,13 +166,13 @@ class ResNet(Network):
     def __init__(self, in_features: int, widths: Sequence[int] = (64, 128, 128)) -> None:
         super().__init__()
         check_sizes(in_features=in_features)
-        check.require(len(widths) > 0, "`widths` must name at least one block, got none")
+        check.require(len(widths) > 0, "`widths` must have at least one block, got none")
         self.in_features, self.out_features = in_features, widths[-1]
         sizes = zip((in_features, *widths), widths, strict=False)
         self.blocks = nn.ModuleList(ResidualBlock(before, width) for before, width in sizes)
 
     def compute(self, x: Series, context: Whole) -> Float[Tensor, "batch out_features"]:
-        """One block after the other, then the mean."""
+        """Apply one block after the other, then take the mean over time."""
         for block in self.blocks:
             x = block(x, context)
         return context.mean(x)

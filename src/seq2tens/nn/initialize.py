@@ -1,7 +1,7 @@
 """Initial weights: every coordinate of the level-m functional gets variance 2 / (d^m + width).
 
-A vector that stands in all places cannot do so for every level: with symmetric weights the highest level
-does, at coordinates whose letters differ.
+With symmetric weights one vector serves all positions and all levels, so only the highest level has this
+variance, at coordinates whose letters all differ.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from torch import Tensor
 
 
 def component_variances(in_features: int, width: int, order: int, weights: str) -> list[float]:
-    """Variance of the coordinates of each vector z, in the order of the weight's components."""
+    """Return the variance of the coordinates of each vector z, in the order of the weight's components."""
     if weights == "symmetric":
         return [(2 / (in_features**order + width)) ** (1 / order)]
     if weights == "independent":
@@ -27,7 +27,7 @@ def component_variances(in_features: int, width: int, order: int, weights: str) 
 def initialize_(
     weight: Tensor, order: int, weights: str, init: str, generator: torch.Generator | None = None
 ) -> None:
-    """Fill `weight` of shape (components, in_features, width) in place, uniformly or normally."""
+    """Fill `weight`, of shape (components, in_features, width), in place with uniform or normal values."""
     _, in_features, width = weight.shape
     for component, variance in zip(
         weight, component_variances(in_features, width, order, weights), strict=True

@@ -1,4 +1,4 @@
-"""LS2T and BiLS2T: the layers hold parameters, `seq2tens.functional` does the work."""
+"""LS2T and BiLS2T: the layers hold parameters, `seq2tens.functional` computes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LS2TState(NamedTuple):
     steps: Int[Tensor, " batch"]
 
     def detach(self) -> LS2TState:
-        """The same state without its history, for truncated training."""
+        """Return the state detached from its history, for truncated backpropagation through time."""
         return self._replace(levels=self.levels.detach())
 
 
@@ -44,14 +44,14 @@ class LS2T(Streamable, nn.Module):
         width: number of functionals.
         order: highest level.
         weights: `"recursive"` (order · in_features · width parameters; level m extends level m - 1),
-            `"independent"` (one chain of vectors per level) or `"symmetric"` (one vector per functional, in
-            all places: without `decay` the layer ignores the order of the steps).
+            `"independent"` (one chain of vectors per level) or `"symmetric"` (one vector per functional, used
+            at all positions: without `decay` the layer ignores the order of the steps).
         lift_order: how many vectors can be paired with one step; 1 is the paper's map, `order` gives
             signatures.
-        learn_lift: learn the coefficients of the lift, initially 1/2!, 1/3!, … (the first is 1).
-        decay: forgetting, a number in (0, 1] or one per functional, or `"learn"`.
+        learn_lift: learn the coefficients of the lift, initially 1/2!, 1/3!, … (the first is fixed at 1).
+        decay: forgetting factor per step: a number in (0, 1], one number per functional, or `"learn"`.
         bias: add a learned constant to each inner product, which acts like a time coordinate.
-        reverse: functionals of the steps from i on, instead of those up to i.
+        reverse: at step i, return functionals of the steps from i on, instead of those up to i.
         return_sequences: return all steps, or only the value for the whole sequence.
         normalize: divide level m by a power of its number of terms. The exponent is this number in (0, 1] or,
             with True, learned (initially 1/2).
@@ -122,7 +122,7 @@ class LS2T(Streamable, nn.Module):
         bidirectional: bool = False,
         **options: Any,
     ) -> RecurrentLS2T:
-        """A drop-in replacement for a `torch.nn.LSTM` with these arguments, see `RecurrentLS2T`.
+        """Return a drop-in replacement for a `torch.nn.LSTM` with these arguments, see `RecurrentLS2T`.
 
         Examples:
             >>> import torch
@@ -139,7 +139,7 @@ class LS2T(Streamable, nn.Module):
 
     @torch.no_grad()
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw new weights; with a generator, from it and not from the global one."""
+        """Draw new weights, from `generator` or else from the global one."""
         initialize_(self.weight, self.order, self.weights, self.init, generator)
         if self.bias is not None:
             self.bias.zero_()
@@ -148,12 +148,12 @@ class LS2T(Streamable, nn.Module):
             self.lift.copy_(factors.cumprod(0))
         if self.exponent_logit is not None:
             self.exponent_logit.zero_()
-        if self.decay_logit is not None:  # memories of 2 to 1000 steps, evenly in the logarithm
+        if self.decay_logit is not None:  # memories of 2 to 1000 steps, evenly spaced in the logarithm
             spans = torch.logspace(0.30103, 3.0, self.width, dtype=torch.float64)
             self.decay_logit.copy_(torch.logit(1 - 1 / spans))
 
     def extra_repr(self) -> str:
-        """The arguments that differ from their defaults, and the three sizes."""
+        """Return the sizes, `weights`, and some arguments that differ from their defaults."""
         text = f"{self.in_features}, {self.width}, {self.order}, weights={self.weights!r}"
         if self.lift_order > 1:
             text += f", lift_order={self.lift_order}"
@@ -201,11 +201,11 @@ class LS2T(Streamable, nn.Module):
 
     @property
     def exponent(self) -> Float[Tensor, " order"] | float | None:
-        """The power of the number of terms by which levels are divided, one per level or for all."""
+        """Levels are divided by this power of their number of terms; one per level, or one for all."""
         return self.fixed_exponent if self.exponent_logit is None else self.exponent_logit.sigmoid()
 
     def functionals(self) -> dict[str, Any]:
-        """What the layer gives to `functional.ls2t`."""
+        """Return the arguments that the layer passes to `functional.ls2t`."""
         return {
             "weight": self.weight,
             "bias": self.bias,
@@ -225,7 +225,7 @@ class LS2T(Streamable, nn.Module):
         return self._output(levels, count)
 
     def _output(self, levels: Tensor, count: Tensor | None) -> Tensor:
-        """What the layer gives for its levels; `count` are the steps behind them if they are normalised."""
+        """Return the output for these levels; `count`, the number of steps behind them, normalises them."""
         exponent = self.exponent
         if exponent is not None and count is not None:
             levels = F.normalize_levels(levels, exponent, count)
@@ -236,12 +236,12 @@ class BiLS2T(nn.Module):
     """The paper's bidirectional layer: functionals of the past, then functionals of the future.
 
     At step i the first `width` coordinates of each level belong to (x_1, …, x_i), the last `width` to
-    (x_i, …, x_L); output `(batch, time, order, 2 · width)`. Arguments as for `LS2T`.
+    (x_i, …, x_L); output `(batch, time, order, 2 · width)`. The arguments are those of `LS2T`.
     """
 
     def __init__(self, in_features: int, width: int, order: int, **options: Any) -> None:
         super().__init__()
-        check.require("reverse" not in options, "`reverse` must be left out: BiLS2T looks both ways")
+        check.require("reverse" not in options, "`reverse` must be left out: BiLS2T runs in both directions")
         self.past = LS2T(in_features, width, order, **options)
         self.future = LS2T(in_features, width, order, reverse=True, **options)
 
@@ -261,7 +261,7 @@ class BiLS2T(nn.Module):
 
 
 def _fixed_decay(decay: object, like: Tensor) -> Tensor | None:
-    """The given decay, one number per functional; None where there is none or it is learned."""
+    """Return the given decay, one number per functional; None if there is none or it is learned."""
     if isinstance(decay, str):
         check.choice("decay", decay, ("learn",))
     if decay is None or isinstance(decay, str):

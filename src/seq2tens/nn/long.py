@@ -1,4 +1,4 @@
-"""Training on sequences longer than memory: chunks of steps with carried state, one in memory at a time."""
+"""Training on sequences that do not fit in memory: chunks of steps, one at a time, with a carried state."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ Step = Callable[[Any, State], tuple[Any, State]]
 _TRIM = 8  # chunks after which the heap is trimmed
 REFUSALS = Refusals(
     clock="`module` must not embed time, which needs the length of the sequence, got time={mode!r}",
-    future="`module` must look back only in chunks, got {name}",
+    future="`module` must only look back to run in chunks, got {name}",
 )
 _running_again: ContextVar[bool] = ContextVar("running_again", default=False)
 
 
 class ChunkState(NamedTuple):
-    """Where a module stands after some steps: their number, and the states of the verbs of its context."""
+    """The state of a module after some steps: their number, and the states of its context's operations."""
 
     steps: int
     states: tuple[Tensor, ...]
@@ -53,20 +53,20 @@ def checkpoint_chunks(
     chunk at a time from the states between chunks, instead of storing activations.
 
     Args:
-        module: a layer or network of `seq2tens.nn`, or another that is written for contexts, see
-            `chunkwise`; or any module or function that takes a chunk and a state, None at first, and returns
-            an output and the next state.
-        chunks: tensors or arrays `(batch, steps, channels)`, or whatever the function takes. If they have a
-            length and can be indexed they are read again in the backward pass, else they are kept for it.
+        module: a layer or network of `seq2tens.nn`, or another module that takes a context, see `chunkwise`;
+            or any module or function that takes a chunk and a state, None at first, and returns an output
+            and the next state.
+        chunks: tensors or arrays `(batch, steps, channels)`, or whatever the function takes. If `chunks` has
+            a length and can be indexed, chunks are read again in the backward pass; otherwise they are kept.
             An `LS2T` with `reverse` takes the last chunk first.
         state: the initial state, as returned by an earlier call.
-        truncate: let no gradient flow from a chunk into those before, at every so many chunks. The default is
-            the exact gradient.
+        truncate: stop gradients at the boundary after every `truncate` chunks. The default is the exact
+            gradient.
 
     Returns:
-        The outputs of all chunks, and the state after the last. Without `return_sequences` the last output is
-        that of the whole sequence. Outputs of every step take the memory that they take; a function may
-        return a chunk's loss in their place.
+        The outputs of all chunks, and the state after the last one. Without `return_sequences` the last
+        output is that of the whole sequence. Outputs of every step stay in memory; a function may return the
+        loss of a chunk instead.
     """
     if truncate is not None:
         check.positive_int("truncate", truncate)
@@ -82,9 +82,9 @@ def checkpoint_chunks(
 
 
 def time_chunks(x: Tensor | np.ndarray, steps: int) -> Sequence[Tensor]:
-    """Cut sequences `(batch, time, channels)` into chunks of so many steps, the last of which may be shorter.
+    """Cut sequences `(batch, time, channels)` into chunks of `steps` steps; the last one may be shorter.
 
-    Of an array, which may be a memory map of a file, a chunk is read when it is asked for.
+    The chunks of an array, which may be a memory map of a file, are read when they are indexed.
     """
     check.positive_int("steps", steps)
     check.require(x.ndim == 3, f"`x` must have 3 axes (batch, time, channels), got {x.ndim}")
@@ -92,18 +92,19 @@ def time_chunks(x: Tensor | np.ndarray, steps: int) -> Sequence[Tensor]:
 
 
 def chunkwise(module: nn.Module, *, norm: Literal["running", "chunk"] | None = None) -> Step:
-    """The function (chunk, state) → (output, next state) of a layer or network of `seq2tens.nn`.
+    """Turn a layer or network of `seq2tens.nn` into a function (chunk, state) → (output, next state).
 
-    So of any module whose `forward` takes a `context`, and of a `torch.nn.Sequential` of such. The output is
-    that of the chunk's steps; or, of a module that gives none, that of the steps so far.
+    `module` may also be any module whose `forward` takes a `context`, or a `torch.nn.Sequential` of such
+    modules. If it returns sequences, the output is that of the steps of the chunk; otherwise it is that of
+    all steps so far.
 
-    Statistics of a batch normalisation in training are those of whole sequences, which a chunk does not
-    know. Unless the module is in evaluation mode, `norm` has to say what takes their place: `"running"`, the
-    running statistics, which stay as they are; or `"chunk"`, those of each chunk, which the running ones
-    follow.
+    In training, batch normalisation uses the statistics of whole sequences, which are not known in a chunk.
+    Unless the module is in evaluation mode, `norm` must choose other statistics: `"running"` uses the running
+    statistics and does not update them; `"chunk"` uses the statistics of each chunk and updates the running
+    ones.
     """
     check.choice("norm", norm, ("running", "chunk", None))
-    if isinstance(module, LS2T):  # has a state of its own, with `reverse` too
+    if isinstance(module, LS2T):  # it carries its own state, also with `reverse`
         return partial(_advance_layer, module)
     check.require(
         _runs_in_contexts(module),
@@ -111,7 +112,7 @@ def chunkwise(module: nn.Module, *, norm: Literal["running", "chunk"] | None = N
         f"got {type(module).__name__}",
     )
     norms = [part for part in module.modules() if isinstance(part, MaskedBatchNorm)]
-    reaches: dict[int, Reach] = {}  # for the numbers of channels that have been met
+    reaches: dict[int, Reach] = {}  # by number of channels
 
     def step(x: Tensor, state: ChunkState | None) -> tuple[Tensor, ChunkState]:
         if x.shape[2] not in reaches:
@@ -131,14 +132,14 @@ def _reach(module: nn.Module, channels: int) -> Reach:
     reach = find_reach(copy.deepcopy(module).eval(), REFUSALS, channels=channels)
     check.require(
         reach.ahead == 0 or not reach.gives_sequences,
-        "`module` must look back only where it gives sequences, because its outputs at the end of a chunk "
-        f"depend on the next one, got {type(module).__name__}, which looks {reach.ahead} steps ahead",
+        "`module` must only look back if it returns sequences, because otherwise its outputs at the end of a "
+        f"chunk depend on the next one, got {type(module).__name__}, which looks {reach.ahead} steps ahead",
     )
     return reach
 
 
 def _advance(module: nn.Module, x: Tensor, state: ChunkState, ahead: int) -> tuple[Tensor, ChunkState]:
-    """One chunk, as a push of which only the end is asked for."""
+    """Run one chunk, as a push with a single end."""
     batch, steps, _ = x.shape
     live = Live(Push(batch, state.steps, steps, ends=1, ahead=ahead, each=False), state.states, x.device)
     y = call(module, live.enter(x), live)
@@ -158,9 +159,9 @@ class _ArrayChunks(Sequence[Tensor]):
 
 
 def _loaders(chunks: Any) -> Iterator[Callable[[], Any]]:
-    """A function for each chunk that gives it, as often as it is called."""
+    """Yield, for each chunk, a function that loads it whenever it is called."""
     whole = isinstance(chunks, Tensor | np.ndarray)
-    check.require(not whole, "`chunks` must be several, got one tensor or array; see `time_chunks`")
+    check.require(not whole, "`chunks` must be a sequence, got one tensor or array; see `time_chunks`")
     if hasattr(chunks, "__len__") and hasattr(chunks, "__getitem__"):
         for index in range(len(chunks)):
             yield partial(_load, chunks, index)
@@ -175,7 +176,7 @@ def _load(chunks: Sequence[Any], index: int) -> Any:
 
 
 def _run(step: Step, load: Callable[[], Any], state: State, trim: bool) -> tuple[Any, State]:
-    """One chunk; with gradients, of all that it computes only its results stay."""
+    """Run one chunk; with gradients enabled, only its results are kept and the rest is recomputed."""
 
     def run(state: State) -> tuple[Any, State]:
         if trim:
@@ -201,7 +202,7 @@ def _again() -> Iterator[None]:
 
 @contextmanager
 def _statistics(norms: list[MaskedBatchNorm], norm: str | None) -> Iterator[None]:
-    """Inside, normalisations use the statistics chosen; those of a chunk are followed once only."""
+    """Make normalisations use the chosen statistics; recomputing a chunk does not update running ones."""
     before = [(part.training, part.momentum) for part in norms]
     try:
         for part in norms:
@@ -216,9 +217,9 @@ def _statistics(norms: list[MaskedBatchNorm], norm: str | None) -> Iterator[None
 def _check_statistics(norms: list[MaskedBatchNorm], norm: str | None) -> None:
     check.require(
         norm is not None or not any(part.training for part in norms),
-        "`module` must be in evaluation mode, because statistics of a batch need whole sequences; "
-        '`chunkwise(module, norm="running")` and `norm="chunk"` train with others, '
-        "got a normalisation in training mode",
+        "`module` must be in evaluation mode, because statistics of a batch need whole sequences, got a "
+        'normalisation in training mode; `chunkwise(module, norm="running")` and `norm="chunk"` train with '
+        "other statistics",
     )
 
 

@@ -1,4 +1,4 @@
-"""Parts of convolutional networks for sequences of unequal length, axes `(batch, time, channels)`."""
+"""Layers of convolutional networks for sequences of unequal length, axes `(batch, time, channels)`."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ def check_rate(name: str, rate: float) -> None:
 
 
 def _check_momentum(momentum: float | None) -> None:
-    """Require a share; torch's None, the mean over all batches so far, would need to count them."""
+    """Require a number in [0, 1]; torch's None, the mean over all batches so far, is not supported."""
     share = momentum is not None and 0 <= momentum <= 1
     check.require(share, f"`momentum` must be a number in [0, 1], got {momentum}")
 
 
 class MaskedConv(nn.Module):
-    """Convolution over time, with zeros beyond the ends and at steps that do not count; the length stays.
+    """Convolution over time that keeps the length, with zeros beyond the ends and at masked steps.
 
-    Steps that do not count must be finite. An even kernel reaches one step further ahead than back, as in
-    Keras. Weights start as they do there, uniform after Glorot, and the bias at zero.
+    Masked steps must be finite. An even kernel reaches one step further ahead than back, as in Keras. Also as
+    in Keras, the initial weights are Glorot uniform, and the bias is zero.
     """
 
     def __init__(self, in_features: int, out_features: int, kernel: int) -> None:
@@ -50,7 +50,7 @@ class MaskedConv(nn.Module):
         self.bias.zero_()
 
     def extra_repr(self) -> str:
-        """The three sizes."""
+        """Return the sizes."""
         out_features, in_features, kernel = self.weight.shape
         return f"{in_features}, {out_features}, kernel={kernel}"
 
@@ -64,8 +64,8 @@ class MaskedConv(nn.Module):
     ) -> Float[Tensor, "batch time out"]:
         """Convolve.
 
-        Without `train_bias` the gradient of the bias is 0. Before a batch normalisation in training it would
-        be a rounding error, out of which Adam makes steps of full size.
+        If `train_bias` is False, the gradient of the bias is 0. Before a batch normalisation in training it
+        would only be a rounding error, which Adam would scale up to steps of full size.
         """
         check.floating("x", x)
         context = Whole(mask) if context is None else context
@@ -73,18 +73,18 @@ class MaskedConv(nn.Module):
 
 
 class MaskedBatchNorm(nn.Module):
-    """Batch normalisation per channel over the steps that count, `(batch, time, channels)`, or over the
-    batch, `(batch, channels)`.
+    """Batch normalisation per channel, over the valid steps of sequences or over vectors.
 
-    Steps that do not count must be finite, and become 0. The running variance follows the batch's variance
-    without Bessel's correction, as in Keras. In training a NaN reaches the whole batch, as in any such layer.
+    Sequences are `(batch, time, channels)`, vectors `(batch, channels)`. Masked steps must be finite, and
+    become 0. The running variance follows the variance of the batch without Bessel's correction, as in Keras.
+    In training a NaN spreads to the whole batch, as in any such layer.
     """
 
     running_mean: Tensor
     running_var: Tensor
-    peers: Any = None  # processes whose rows count too, see `distributed.synchronised`
+    peers: Any = None  # other processes that share the statistics, see `distributed.synchronised`
     levels = False  # whether channels are levels, each with several functionals
-    takes_vectors = True  # as well as sequences
+    takes_vectors = True  # accepts vectors as well as sequences
 
     def __init__(
         self, features: int, *, affine: bool = True, eps: float = 1e-3, momentum: float = 0.01
@@ -99,21 +99,21 @@ class MaskedBatchNorm(nn.Module):
         self.register_buffer("running_var", torch.ones(features))
 
     def extra_repr(self) -> str:
-        """Size and options."""
+        """Return the size and the options."""
         return f"{len(self.running_mean)}, affine={self.weight is not None}, eps={self.eps}"
 
     def forward(
         self, x: Tensor, mask: Bool[Tensor, "*steps"] | None = None, *, context: Whole | None = None
     ) -> Tensor:
-        """Normalise; steps that do not count become 0."""
+        """Normalise; masked steps become 0."""
         check.floating("x", x)
         return self.over(x, mask) if context is None else context.normalize(self, x)
 
     def over(self, x: Tensor, mask: Bool[Tensor, "*steps"] | None) -> Tensor:
-        """Normalise over the steps of a mask, which has the axes of `x` before the channels."""
+        """Normalise over the steps where `mask` is True; it has the axes of `x` before the channels."""
         if self.training:
             _check_momentum(self.momentum)
-        dtype = torch.promote_types(x.dtype, torch.float32)  # LS2T widens what a half-precision model holds
+        dtype = torch.promote_types(x.dtype, torch.float32)  # LS2T returns at least float32
         affine = (self.weight, self.bias)
         weight, bias = (t if t is None or t.dtype == dtype else t.to(dtype) for t in affine)
         running = F.Running(self.running_mean, self.running_var, self.momentum)
@@ -125,7 +125,7 @@ class MaskedBatchNorm(nn.Module):
         return y if wide is x else y.to(x.dtype)
 
     def scale_and_shift(self) -> tuple[Tensor, Tensor]:
-        """What the layer is in evaluation mode, ready to be broadcast."""
+        """Return scale and shift of the layer in evaluation mode, ready to be broadcast."""
         scale = (self.running_var + self.eps).rsqrt()
         scale = scale if self.weight is None else scale * self.weight
         shift = -self.running_mean * scale

@@ -1,8 +1,8 @@
 """The paper's classification networks, without their heads: `(batch, time, channels)` to `(batch, features)`.
 
-They have as many trainable parameters as published, here for 3 channels. Every convolution c(i, o, k), from i
-to o channels with kernel k, has a bias: k·i·o + o parameters. Every batch normalisation b(n) has scale and
-shift, 2n, but for those after LS2T layers, which have neither.
+They have as many trainable parameters as published; the table counts them for 3 channels. A convolution
+c(i, o, k), from i to o channels with kernel k, has a bias: k·i·o + o parameters. A batch normalisation b(n)
+has scale and shift: 2n parameters. Those after LS2T layers have neither.
 
     FCN_128          c(3, 128, 8) + c(128, 256, 5) + c(256, 128, 3) + b(128 + 256 + 128)       266,752
     ResNet           c(i, n, 8) + c(n, n, 5) + c(n, n, 3) + c(i, n, 1) + 4 b(n) for
@@ -14,7 +14,7 @@ shift, 2n, but for those after LS2T layers, which have neither.
       input shortcut c(3, h, 1)                                                       256          512
       first merge    2 b(h)                                                           256          512
       FCN shortcut   c(h, 128, 1)                                                   8,320       16,512
-      last merge     b(128); the LS2T branch comes normalised                         256          256
+      last merge     b(128); the LS2T branch is normalised already                    256          256
                                                                                   119,616      336,768
 """
 
@@ -32,7 +32,7 @@ from seq2tens.nn.context import Network, Whole
 from seq2tens.nn.convolutional import ConvBlock, ConvStack, check_sizes
 from seq2tens.nn.masked import MaskedBatchNorm, check_rate
 
-MERGED = math.sqrt(0.5)  # brings the sum of two branches of variance 1 back to variance 1
+MERGED = math.sqrt(0.5)  # rescales the sum of two branches of variance 1 to variance 1
 
 
 class FCNLS2T(Network):
@@ -92,7 +92,7 @@ class FCNLS2T(Network):
         self.fcn_shortcut = ConvBlock(fcn_width, self.out_features, 1, activation=False)
 
     def compute(self, x: Series, context: Whole) -> Float[Tensor, "batch out_features"]:
-        """Local features by convolutions, what they do over time by LS2T layers."""
+        """Extract local features with convolutions, then functionals of their sequence with LS2T layers."""
         local = self.fcn(x, context)
         merged = _merge(self.fcn_norm(local, context=context), self.input_shortcut(x, context=context))
         levels = self.ls2t(merged, context=context)
@@ -101,5 +101,5 @@ class FCNLS2T(Network):
 
 
 def _merge(a: Tensor, b: Tensor) -> Tensor:
-    """Sum of two normalised branches."""
+    """Add two normalised branches and rescale the sum to variance 1."""
     return (a + b) * MERGED

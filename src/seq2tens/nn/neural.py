@@ -1,4 +1,4 @@
-"""LS2T of what a network makes of every step."""
+"""LS2T of learned features: a network maps every step, then an LS2T layer follows."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from seq2tens.nn.layers import LS2T, LS2TState
 class NeuralLS2T(LS2T):
     """The paper's neural layer: a static map φ of every step, then LS2T. Both are trained.
 
-    φ gives either vectors, and the lift is 1 + φ(x); or a list of the levels of a lift φ: V → T(V), as in
-    `algebra.lifts`, each of which may be a network's output: then a step meets up to as many vectors as there
-    are levels, and the layer's bias is the weight of a constant coordinate of level 1. The cost of several
-    levels grows like 2^order. State, streams, masks and packed sequences are those of `LS2T`.
+    φ returns either vectors, and the lift is 1 + φ(x); or a list of the levels of a lift φ: V → T(V), as in
+    `algebra.lifts`, each of which may be the output of a network. In the second case a step can be paired
+    with as many vectors as there are levels, and the bias of the layer is the weight of a constant coordinate
+    of level 1. The cost of several levels grows like 2^order. State, streams, masks and packed sequences
+    work as in `LS2T`.
 
     Args:
         in_features: channels of the input.
         width: number of functionals.
         order: highest level.
         phi: a module that maps rows `(steps, in_features)` to vectors `(steps, features)`, or to a list of
-            tensors `(steps, features)`, `(steps, features, features)`, … It sees one step in each row, those
-            that do not count as zeros; what looks at other steps stands before a layer in a
-            `torch.nn.Sequential`.
-        options: those of `LS2T`. With several levels the weights are recursive, and there is no `decay`.
+            tensors `(steps, features)`, `(steps, features, features)`, … Each row is one step; masked steps
+            are zeros. Modules that look at several steps go before the layer, in a `torch.nn.Sequential`.
+        options: those of `LS2T`. With several levels the weights must be recursive, without `decay`.
     """
 
     def __init__(self, in_features: int, width: int, order: int, *, phi: nn.Module, **options: Any) -> None:
@@ -47,7 +47,7 @@ class NeuralLS2T(LS2T):
         self.phi, self.in_features = phi, in_features
         self.features, self.longest = levels[0].shape[1], longest
         if longest > 1:
-            self.lift_order = longest  # what a step may meet; the recursion itself has the lift 1 + x
+            self.lift_order = longest  # vectors per step; the recursion itself has the lift 1 + x
 
     def forward(
         self,
@@ -59,13 +59,13 @@ class NeuralLS2T(LS2T):
         *,
         context: Whole | None = None,
     ) -> Tensor | PackedSequence | tuple[Tensor | PackedSequence, LS2TState]:
-        """Apply φ and then the layer; arguments as for `LS2T`."""
+        """Apply φ, then the layer; the arguments are those of `LS2T`."""
         if isinstance(x, PackedSequence):
             lifted: Tensor | PackedSequence = x._replace(data=self._lifted(x.data))
             return super().forward(lifted, mask, lengths, state, return_state)
         check.sequences("x", x)
         mask = context.mask if context is not None else check.step_mask(x, mask, lengths)
-        if mask is not None:  # φ may give NaN for what is no step, or have no derivative there
+        if mask is not None:  # φ may return NaN, or have no derivative, for the values at masked steps
             x = torch.where(mask[..., None], x, 0.0)
         lifted = self._lifted(x.flatten(0, 1)).unflatten(0, x.shape[:2])
         if context is not None:
@@ -73,7 +73,7 @@ class NeuralLS2T(LS2T):
         return super().forward(lifted, mask, None, state, return_state)
 
     def functionals(self) -> dict[str, Any]:
-        """What the layer gives to `functional.ls2t`, for the levels of φ side by side."""
+        """Return the arguments for `functional.ls2t`, which gets the levels of φ side by side."""
         given = super().functionals()
         if self.longest == 1:
             return given
@@ -81,7 +81,7 @@ class NeuralLS2T(LS2T):
         return given | {"weight": weight, "bias": bias, "lift_order": 1}
 
     def extra_repr(self) -> str:
-        """As of `LS2T`, and what φ gives."""
+        """Return that of `LS2T`, and the number of features of φ."""
         return f"{super().extra_repr()}, features={self.features}"
 
     def _lifted(self, rows: Float[Tensor, "steps in_features"]) -> Float[Tensor, "steps sizes"]:
@@ -96,7 +96,7 @@ class NeuralLS2T(LS2T):
 
 
 def _levels_of(phi: nn.Module, rows: Tensor, features: int | None = None) -> list[Tensor]:
-    """The levels that φ gives, checked."""
+    """Return the levels of φ, after checking their shapes."""
     result = phi(rows)
     levels = [result] if isinstance(result, Tensor) else list(result)
     check.require(len(levels) > 0, "`phi` must return vectors or at least one level, got an empty list")
@@ -111,7 +111,7 @@ def _levels_of(phi: nn.Module, rows: Tensor, features: int | None = None) -> lis
 
 @torch.no_grad()
 def _try_out(phi: nn.Module, in_features: int) -> list[Tensor]:
-    """What φ gives for one step; that of a copy, which may change by it."""
+    """Return the levels of φ for one step, from a copy, because the call may change the module."""
     like = next(phi.parameters(), torch.empty(0))
     row = torch.zeros(1, in_features, dtype=like.dtype, device=like.device)
     return _levels_of(copy.deepcopy(phi).eval(), row)
@@ -123,8 +123,8 @@ def _check_module(phi: nn.Module) -> None:
     for part in phi.modules():
         check.require(
             not takes_context(part),
-            "`phi` must treat every step by itself (what looks at others stands before an LS2T layer in a "
-            f"torch.nn.Sequential), got {type(part).__name__}",
+            "`phi` must treat every step independently (a module that looks at several steps goes before an "
+            f"LS2T layer in a torch.nn.Sequential), got {type(part).__name__}",
         )
 
 

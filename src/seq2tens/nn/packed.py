@@ -1,4 +1,4 @@
-"""torch's `PackedSequence` in and out."""
+"""Conversion from and to torch's `PackedSequence`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from seq2tens import _checks as check
 
 
 def unpack(packed: PackedSequence, mask: object, lengths: object) -> tuple[Tensor, Int[Tensor, " batch"]]:
-    """The padded sequences, batch first, and their lengths; a mask or lengths beside them are refused."""
+    """Return the padded sequences, batch first, and their lengths; `mask` and `lengths` must be None."""
     check.require(mask is None and lengths is None, "`mask` and `lengths` must be None for a PackedSequence")
     x, counts = pad_packed_sequence(packed, batch_first=True)
     return x, counts.to(x.device)
 
 
 def repack(output: Tensor, like: PackedSequence) -> PackedSequence:
-    """Pack as `like` is packed, so that both line up element by element."""
+    """Pack `output` in the same way as `like`, so that both correspond element by element."""
     batch_sizes = like.batch_sizes
     lengths = (batch_sizes[None] > torch.arange(int(batch_sizes[0]))[:, None]).sum(1)
     if like.sorted_indices is not None:

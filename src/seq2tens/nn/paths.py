@@ -1,4 +1,4 @@
-"""Path transforms as modules, to stand in front of a layer."""
+"""Path transforms as modules, to be placed before a layer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from seq2tens.nn.context import Whole
 
 
 class Difference(nn.Module):
-    """Increments from the base point 0, see `functional.difference`."""
+    """Increments of a sequence that starts from the base point 0, see `functional.difference`."""
 
     def forward(
         self,
@@ -26,14 +26,14 @@ class Difference(nn.Module):
         *,
         context: Whole | None = None,
     ) -> Tensor:
-        """Same shape as `x`."""
+        """Return the increments, in the shape of `x`."""
         if context is None:
             return F.difference(x, mask=mask, lengths=lengths)
         return x - context.halo(x, 1, 0)[:, :-1]
 
 
 class TimeEmbedding(nn.Module):
-    """A time coordinate before the channels, see `functional.time_embedding`."""
+    """Prepend a time coordinate to the channels, see `functional.time_embedding`."""
 
     def __init__(self, mode: Literal["index", "centred"] = "index") -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class TimeEmbedding(nn.Module):
         *,
         context: Whole | None = None,
     ) -> Tensor:
-        """One channel more than `x`."""
+        """Return `x` with one more channel, which comes first."""
         if context is None:
             return F.time_embedding(x, times, mode=self.mode, mask=mask, lengths=lengths)
         return torch.cat([context.clock(x, self.mode), x], dim=2)
@@ -69,7 +69,7 @@ class Lags(nn.Module):
         *,
         context: Whole | None = None,
     ) -> Tensor:
-        """As many times the channels of `x` as there are lags."""
+        """Return the channels of `x` at every lag, side by side."""
         if context is None:
             return F.lags(x, self.steps, mask=mask, lengths=lengths)
         offsets = range(self.steps + 1) if isinstance(self.steps, int) else self.steps

@@ -16,15 +16,15 @@ from seq2tens.nn.packed import repack, unpack
 
 
 class RecurrentState(NamedTuple):
-    """What a `RecurrentLS2T` returns beside its output; like that of an LSTM it is a pair."""
+    """The state that a `RecurrentLS2T` returns with its output; a pair, like the state of an LSTM."""
 
     final: Float[
         Tensor, "layers*directions batch hidden_size"
     ]  # outputs after the last step of each direction
-    layers: tuple[LS2TState, ...]  # of the directions from first to last step
+    layers: tuple[LS2TState, ...]  # states of the forward direction of each layer
 
     def detach(self) -> RecurrentState:
-        """The same state without its history, for truncated training."""
+        """Return the state detached from its history, for truncated backpropagation through time."""
         return RecurrentState(self.final.detach(), tuple(state.detach() for state in self.layers))
 
 
@@ -32,17 +32,17 @@ class RecurrentLS2T(nn.Module):
     """Stacked LS2T layers, a drop-in replacement for `torch.nn.LSTM`.
 
     Arguments, axes and order of the outputs are those of `torch.nn.LSTM`. The levels of a layer are
-    concatenated to its `hidden_size` features, level 1 first. Levels grow with the number of steps, so at
-    every step each passes a `torch.nn.LayerNorm` over its functionals.
+    concatenated to its `hidden_size` features, level 1 first. Levels grow with the number of steps, so a
+    `torch.nn.LayerNorm` over the functionals normalises each level at every step.
 
     Args:
         input_size: channels of the input.
-        hidden_size: features of the output in each direction, a larger multiple of `order`.
+        hidden_size: features of the output in each direction; a multiple of `order`, and larger.
         num_layers: number of stacked layers.
         bias: as in `LS2T`.
         batch_first: axes `(batch, time, channels)` instead of `(time, batch, channels)`.
         dropout: rate between layers, in training.
-        bidirectional: let each layer also read backwards, and concatenate the features of both directions.
+        bidirectional: run each layer in both directions, and concatenate the features of both.
         order: highest level.
         options: further arguments of `LS2T`, such as `decay`.
     """
@@ -86,7 +86,7 @@ class RecurrentLS2T(nn.Module):
         *,
         lengths: check.Lengths | None = None,
     ) -> tuple[Tensor | PackedSequence, RecurrentState]:
-        """The pair (output, state), as from `torch.nn.LSTM`; `state` continues an earlier call."""
+        """Return the pair (output, state), like `torch.nn.LSTM`; `state` continues an earlier call."""
         packed = x if isinstance(x, PackedSequence) else None
         if packed is not None:
             y, lengths = unpack(packed, None, lengths)
@@ -107,19 +107,19 @@ class RecurrentLS2T(nn.Module):
         return output, RecurrentState(torch.stack(final), tuple(states))
 
     def extra_repr(self) -> str:
-        """Sizes, as `torch.nn.LSTM` shows them."""
+        """Return the sizes, as `torch.nn.LSTM` shows them."""
         return f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"
 
     def _layer(
         self, index: int, x: Tensor, lengths: check.Lengths | None, state: LS2TState | None
     ) -> tuple[Tensor, list[Tensor], LS2TState]:
-        """Output of a layer, what it is at the end of each direction, and the state of the first one."""
+        """Return the output of a layer, its end in each direction, and the state of the forward direction."""
         first, *others = self.layers[index].children()
         levels, after = first(x, lengths=lengths, state=state, return_state=True)
         both = [levels, *(layer(x, lengths=lengths) for layer in others)]
         norms = self.norms[index].children()
         outputs = [norm(y).flatten(2) for norm, y in zip(norms, both, strict=True)]
-        # steps beyond the end repeat what is there; backwards, a sequence ends at its first step
+        # padded steps repeat the last output; in reverse, a sequence ends at its first step
         ends = [output[:, step] for output, step in zip(outputs, (-1, 0), strict=False)]
         return torch.cat(outputs, dim=2), ends, after
 
@@ -132,5 +132,5 @@ class RecurrentLS2T(nn.Module):
         )
         check.require(
             len(state.layers) == self.num_layers,
-            f"`state` must be of {self.num_layers} layers, got {len(state.layers)}",
+            f"`state` must have {self.num_layers} layers, got {len(state.layers)}",
         )

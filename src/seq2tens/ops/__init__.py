@@ -1,4 +1,4 @@
-"""Operations with a definition and fast versions; `dispatch` alone chooses which of them runs."""
+"""Operations, each with a reference implementation and fast ones; `dispatch` alone chooses which one runs."""
 
 from seq2tens.ops.chains import Chains, make_chains
 from seq2tens.ops.ls2t import Backend, Functionals, accumulation_dtype, backends

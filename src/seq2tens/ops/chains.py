@@ -1,4 +1,4 @@
-"""Which vectors are multiplied in which order: the shape of a set of rank-1 functionals, as data."""
+"""The structure of a set of rank-1 functionals as data: which vectors are multiplied, in which order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 class Chains(NamedTuple):
     """A forest of states. State `s` extends the word of `parent[s]` by the vector `component[s]`.
 
-    Parents stand before their children. `output[m-1]` is the state that holds level m.
+    Parents come before their children. `output[m-1]` is the state that holds level m.
     """
 
     component: tuple[int, ...]
@@ -20,7 +20,7 @@ class Chains(NamedTuple):
 
     @property
     def components(self) -> int:
-        """Number of vectors that the words are made of."""
+        """Number of different vectors in the words."""
         return max(self.component) + 1
 
     @property
@@ -33,11 +33,12 @@ class Chains(NamedTuple):
 
 
 def make_chains(order: int, weights: str, reverse: bool) -> Chains:
-    """The chains of an LS2T layer.
+    """Return the chains of an LS2T layer.
 
-    Recursive weights forwards share one chain. Backwards, time is consumed from its end, so every
-    level needs its vectors in the opposite order and no two levels share a beginning. Symmetric weights
-    have one vector for all places of a word, which reads the same both ways: one chain serves both.
+    With recursive weights, all levels share one chain in the forward direction. In reverse, a scan starts at
+    the end of the sequence, so every level needs its vectors in the opposite order and no two levels share a
+    prefix. Symmetric weights use one vector at all positions of a word. Such a word reads the same in both
+    directions, so one chain serves both.
     """
     # torch.compile traces through plain Python but warns about caches
     make = _make_chains if torch.compiler.is_compiling() else _cached_chains

@@ -1,4 +1,4 @@
-"""Exchange between the processes of a group, with exact gradients; the group's backend does the work."""
+"""Communication between the processes of a group, through the group's backend and with exact gradients."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ Everyones = Shaped[Tensor, "ranks *shape"]
 
 
 def gather(x: Shaped[Tensor, "*shape"], group: ProcessGroup | None = None) -> Everyones:
-    """The tensors of all ranks, which have one shape, in a stack. No gradient flows."""
+    """Stack the tensors of all ranks, which must have the same shape. No gradient flows."""
     stacked = x.new_empty(dist.get_world_size(group), *x.shape)
     dist.all_gather(list(stacked), x.detach().contiguous(), group=group)
     return stacked
 
 
 def total(x: Shaped[Tensor, "*shape"], group: ProcessGroup | None = None) -> Shaped[Tensor, "*shape"]:
-    """The sum of the tensors of all ranks. No gradient flows."""
+    """Sum the tensors of all ranks. No gradient flows."""
     summed = x.detach().clone(memory_format=torch.contiguous_format)
     dist.all_reduce(summed, group=group)
     return summed
 
 
 def gather_objects(value: T, group: ProcessGroup | None = None) -> list[T]:
-    """The values of all ranks, of whatever kind."""
+    """Return the values of all ranks; any object that can be pickled."""
     values: list[Any] = [None] * dist.get_world_size(group)
     dist.all_gather_object(values, value, group=group)
     return values
@@ -41,11 +41,12 @@ def gather_objects(value: T, group: ProcessGroup | None = None) -> list[T]:
 def exchange(
     x: Float[Tensor, "*shape"], fold: Callable[[Stacked], Tensor], group: ProcessGroup | None = None
 ) -> Tensor:
-    """`fold` of the tensors of all ranks, which have one shape; each rank may fold in its own way.
+    """Apply `fold` to the stacked tensors of all ranks, which must have the same shape.
 
-    Gradients are those of the sum of all ranks' losses, so every rank must go backwards through its result,
-    even where its fold takes nothing from the others. `fold` must be made of differentiable operations on
-    the stack it is given and depend on no other tensor that needs a gradient.
+    Each rank may use another `fold`. Gradients are those of the sum of the losses of all ranks, so every rank
+    must run a backward pass through its result, even if its fold does not use the tensors of other ranks.
+    `fold` must consist of differentiable operations on the stack and must not depend on any other tensor
+    that requires a gradient.
     """
     return _Exchange.apply(x, fold, group)
 
@@ -65,7 +66,7 @@ class _Exchange(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, None, None]:
         derivative = None
-        if ctx.folded.requires_grad:  # not where a rank takes nothing from the others, as the first may
+        if ctx.folded.requires_grad:  # False if the fold ignores the stack, as it may on the first rank
             (derivative,) = torch.autograd.grad(ctx.folded, ctx.stacked, gradient, retain_graph=True)
         parts = torch.zeros_like(ctx.stacked) if derivative is None else derivative
         return total(parts, ctx.group)[dist.get_rank(ctx.group)], None, None

@@ -1,8 +1,8 @@
 """The only place that chooses which implementation of an operation runs.
 
-Every operation has a reference, its definition in operations of torch. Faster implementations are registered
-before it, each with a function that says why it cannot take a call, or None if it can. The first one that can
-runs.
+Every operation has a reference implementation: its definition, in operations of torch. Faster implementations
+are registered before it, each with a function that returns the reason why it cannot handle a call, or None if
+it can. The first implementation that can handle the call runs.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ _PLAIN = (Tensor, torch.nn.Parameter)
 
 
 class Implementation(NamedTuple):
-    """A function with the signature of the operation's reference, and what keeps it from running."""
+    """A function with the signature of the reference, and a check that says why it cannot handle a call."""
 
     run: Callable[..., Any]
     unsupported: Callable[..., str | None]
 
 
-_registry: dict[str, dict[str, Implementation]] = {}  # of every operation, in the order of preference
+_registry: dict[str, dict[str, Implementation]] = {}  # operation → backend, in order of preference
 
 
 def register(
     operation: str, backend: str, run: Callable[..., Any], unsupported: Callable[..., str | None]
 ) -> None:
-    """Offer an implementation; `unsupported` takes the arguments of a call and gives a reason or None."""
+    """Register an implementation; `unsupported` returns why it cannot handle some arguments, or None."""
     _registry.setdefault(operation, {})[backend] = Implementation(run, unsupported)
 
 
 def run(operation: str, backend: str | None, *arguments: Any) -> Any:
-    """Call the implementation for these arguments."""
+    """Run an operation with the implementation that `choose` selects."""
     return choose(operation, backend, *arguments)(*arguments)
 
 
 def choose(operation: str, backend: str | None, *arguments: Any) -> Callable[..., Any]:
-    """The implementation for these arguments; a backend asked for by name runs or raises."""
+    """Return the implementation for these arguments; a backend requested by name must support them."""
     offered = _registry[operation]
     if backend in (None, "auto"):
         for implementation in offered.values():
@@ -60,12 +60,12 @@ def choose(operation: str, backend: str | None, *arguments: Any) -> Callable[...
 
 
 def reasons(operation: str, *arguments: Any) -> dict[str, str | None]:
-    """Every backend of an operation, and why it cannot run for these arguments; None if it can."""
+    """Return, for every backend of an operation, why it cannot run these arguments; None if it can."""
     return {name: each.unsupported(*arguments) for name, each in _registry[operation].items()}
 
 
 def tensors_in(arguments: Iterable[Any]) -> list[Tensor]:
-    """The tensors among arguments, and inside of tuples and lists."""
+    """Return the tensors among the arguments, including those inside tuples and lists."""
     tensors: list[Tensor] = []
     for argument in arguments:
         if isinstance(argument, Tensor):
@@ -76,11 +76,11 @@ def tensors_in(arguments: Iterable[Any]) -> list[Tensor]:
 
 
 def always_supported(*_: Any) -> None:
-    """A reference takes everything."""
+    """Return None: a reference implementation supports every call."""
 
 
 def cpu_unsupported(*arguments: Any) -> str | None:
-    """Why no kernel for CPUs can take the tensors among some arguments; None if one can."""
+    """Return why the CPU kernels cannot handle the tensors among the arguments; None if they can."""
     tensors = tensors_in(arguments)
     for tensor in tensors:
         if not tensor.is_cpu:
@@ -88,9 +88,9 @@ def cpu_unsupported(*arguments: Any) -> str | None:
     if torch.compiler.is_compiling():
         return native.unavailable()
     if torch._C._functorch.peek_interpreter_stack() is not None and any(map(in_func_transform, tensors)):
-        return "it has no rules for torch.func transforms; the reference has"
+        return "it has no rules for torch.func transforms; use the reference"
     if forward_ad._current_level >= 0 and any(map(_has_tangent, tensors)):
-        return "it has no rule for forward-mode differentiation; the reference has"
+        return "it has no rule for forward-mode differentiation; use the reference"
     _tell_once()
     return native.unavailable()
 
@@ -100,7 +100,7 @@ def _has_tangent(tensor: Tensor) -> bool:
 
 
 def is_observed(tensor: Tensor) -> bool:
-    """Whether somebody traces or intercepts operations, which then must pass through torch's dispatcher."""
+    """Whether operations are traced or intercepted and so must go through torch's dispatcher."""
     return (
         torch.compiler.is_compiling()
         or type(tensor) not in _PLAIN
@@ -110,22 +110,22 @@ def is_observed(tensor: Tensor) -> bool:
 
 
 def forward_unsupported(*arguments: Any) -> str | None:
-    """Why no kernel without derivatives can take the tensors among some arguments; None if one can."""
+    """Return why a kernel without derivatives cannot handle the tensors; None if it can."""
     tensors = tensors_in(arguments)
     if may_be_differentiated(*tensors):
-        return "it has no derivatives; the reference has"
+        return "it has no derivatives; use the reference"
     if any(is_observed(tensor) for tensor in tensors):
-        return "somebody records operations of torch; the reference consists of them"
+        return "operations of torch are being recorded; use the reference, which consists of them"
     return cpu_unsupported(*tensors)
 
 
 def full_precision(tensor: Tensor) -> AbstractContextManager[object]:
-    """Autocast would send matrix products back to half precision; the meta device has none."""
+    """Disable autocast, which would run matrix products in half precision; the meta device has none."""
     return nullcontext() if tensor.is_meta else torch.autocast(tensor.device.type, enabled=False)
 
 
 def may_be_differentiated(*tensors: Tensor | None) -> bool:
-    """Whether a backward pass may follow; what torch.jit.trace records is run later, with other tensors."""
+    """Whether a backward pass may follow; a torch.jit trace is run later, with other tensors."""
     if torch.jit.is_tracing():
         return True
     return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
@@ -134,7 +134,7 @@ def may_be_differentiated(*tensors: Tensor | None) -> bool:
 def reference_gradients(
     reference: Callable[..., Tensor], inputs: tuple[Any, ...], dy: Tensor
 ) -> tuple[Tensor | None, ...]:
-    """Derivatives by inputs that can be differentiated again, for which there are no kernels."""
+    """Return gradients that can be differentiated again; the kernels have no second derivatives."""
     wanted = [isinstance(t, Tensor) and t.requires_grad for t in inputs]
     leaves = [t for t, is_wanted in zip(inputs, wanted, strict=True) if is_wanted]
     gradients = iter(torch.autograd.grad(reference(*inputs), leaves, dy, create_graph=True))
@@ -145,7 +145,7 @@ _told = False
 
 
 def _tell_once() -> None:
-    """Warn where an installation has no kernels: all is right but slow."""
+    """Warn that the installation has no kernels: results are correct, but slow."""
     global _told
     if not _told and (reason := native.unavailable()) is not None:
         _told = True

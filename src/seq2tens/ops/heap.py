@@ -1,4 +1,4 @@
-"""Memory that the C library keeps for later, given back to the system."""
+"""Return free heap memory to the operating system."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 
 def trim_heap() -> None:
-    """Give back what is free, where the C library can (glibc).
+    """Return the free memory of the heap to the operating system, if the C library can (glibc).
 
-    Small tensors that stay, made while large ones come and go, leave holes in the heap that no large tensor
-    fits in any more, so that the heap grows without end.
+    Small long-lived tensors allocated between large short-lived ones fragment the heap: large tensors no
+    longer fit into the gaps, and the heap keeps growing.
     """
     trim = _malloc_trim()
     if trim is not None:

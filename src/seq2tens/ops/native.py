@@ -1,6 +1,6 @@
-"""The compiled kernels: finds and loads the library of `csrc`, or says why there is none.
+"""Find and load the library compiled from `csrc`, or say why there is none.
 
-Kernels are C functions of one struct. They run on torch's own threads, because both use one OpenMP.
+A kernel is a C function of one struct. Kernels run on torch's own threads, because both use the same OpenMP.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 _NAMES = {"darwin": "libseq2tens.dylib", "win32": "seq2tens.dll"}
-_SOURCES = Path(__file__).parents[3] / "csrc"  # only in a checkout
+_SOURCES = Path(__file__).parents[3] / "csrc"  # exists in a checkout only
 _forked = False
 
 
@@ -40,52 +40,52 @@ class Library(NamedTuple):
 
 
 class Struct(ctypes.Structure):
-    """A struct of `csrc/seq2tens.h`: the same fields in the same order."""
+    """A struct of `csrc/seq2tens.h`, with the same fields in the same order."""
 
-    name: ClassVar[str]  # of the struct in the header
-    tensors: Sequence[Tensor | None] = ()  # those whose addresses stand in it, kept alive
+    name: ClassVar[str]  # the struct's name in the header
+    tensors: Sequence[Tensor | None] = ()  # the struct holds their addresses, so they must stay alive
 
 
 def fields(names: str, kind: Any = ctypes.c_int64) -> list[tuple[str, Any]]:
-    """Fields of one type."""
+    """Return fields of one type, given their names separated by spaces."""
     return [(name, kind) for name in names.split()]
 
 
 def arrays(names: str) -> list[tuple[str, Any]]:
-    """Fields that are addresses of arrays."""
+    """Return fields that hold addresses of arrays."""
     return fields(names, ctypes.c_void_p)
 
 
 def addresses(*tensors: Tensor | None) -> list[int | None]:
-    """Where contiguous tensors begin."""
+    """Return the addresses of contiguous tensors; None for a missing one."""
     return [None if tensor is None else tensor.data_ptr() for tensor in tensors]
 
 
 def threads() -> int:
-    """How many threads torch may use."""
+    """Return the number of threads that kernels may use: torch's, or 1 in a forked process."""
     return 1 if _forked else torch.get_num_threads()
 
 
 def run(operation: str, call: ctypes.Structure) -> None:
     """Run an operation on its struct."""
     if _function(operation)(ctypes.byref(call)):
-        raise MemoryError(f"not enough memory for the scratch of {operation}")
+        raise MemoryError(f"not enough memory for the scratch buffers of {operation}")
 
 
 def unavailable() -> str | None:
-    """Why there are no kernels, None if there are."""
+    """Return why there are no kernels; None if there are."""
     return LOADED if isinstance(LOADED, str) else None
 
 
 def kernels() -> str:
-    """Which library is loaded and for which instruction set, or why there is none."""
+    """Return the instruction set and path of the loaded library, or the reason why there is none."""
     return LOADED if isinstance(LOADED, str) else f"{LOADED.instruction_set} ({LOADED.path})"
 
 
 def _load() -> Library | str:
-    """The library, or the reason why there is none.
+    """Load the library, or return the reason why there is none.
 
-    Environment: `SEQ2TENS_LIBRARY` names another file, `SEQ2TENS_ISA` one of its instruction sets.
+    The environment variable `SEQ2TENS_LIBRARY` selects another file, `SEQ2TENS_ISA` an instruction set.
     """
     path = _find()
     if isinstance(path, str):
@@ -97,15 +97,15 @@ def _load() -> Library | str:
     functions.seq2tens_source_digest.restype = ctypes.c_char_p
     functions.seq2tens_set_isa.restype = ctypes.c_char_p
     if _is_stale(functions.seq2tens_source_digest().decode()):
-        return f"{path} was built from other sources than those in {_SOURCES}: {_INSTALL}"
+        return f"{path} was built from other sources than those in {_SOURCES}; {_INSTALL}"
     wanted = os.environ.get("SEQ2TENS_ISA")
     chosen = functions.seq2tens_set_isa(wanted.encode() if wanted else None)
     if chosen is None:
-        return f"this processor, or {path}, has no instruction set {wanted!r}"
+        return f"this processor or {path} has no instruction set {wanted!r}"
     return Library(functions, path, chosen.decode())
 
 
-_INSTALL = "install the package again, with a C++ compiler at hand (pip install .)"
+_INSTALL = "reinstall the package with a C++ compiler available (pip install .)"
 
 
 def _find() -> Path | str:
@@ -113,11 +113,11 @@ def _find() -> Path | str:
         return Path(os.environ["SEQ2TENS_LIBRARY"])
     name = _NAMES.get(sys.platform, "libseq2tens.so")
     path = Path(__file__).with_name(name)
-    return path if path.is_file() else f"the installation has no compiled kernels ({name}): {_INSTALL}"
+    return path if path.is_file() else f"the installation has no compiled kernels ({name}); {_INSTALL}"
 
 
 def _is_stale(digest: str) -> bool:
-    """Whether the library was built from other sources than those beside the package, if there are any."""
+    """Whether this checkout, if it is one, has other sources than those that the library was built from."""
     sources = [*_SOURCES.glob("*.cpp"), *_SOURCES.glob("*.h")]
     if not sources or not (_SOURCES / "seq2tens.h").is_file():
         return False
@@ -134,4 +134,4 @@ def _function(operation: str) -> Callable[[Any], int]:
     return function
 
 
-LOADED = _load()  # torch.compile cannot call what loads it later
+LOADED = _load()  # at import, because torch.compile cannot trace through loading a library

@@ -1,4 +1,4 @@
-"""The words inside the words of a set of chains, which say how values of two chunks of steps become one."""
+"""Subwords of the words of a set of chains: they determine how the values of two adjacent chunks combine."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _ARRAYS = "order length first rest last parent output cut_from cut_left cut_righ
 
 
 class Subwords(NamedTuple):
-    """All words inside the words of some chains, each once, those of the given states first.
+    """All distinct contiguous subwords of the words of some chains, the words of the states first.
 
-    `chains` has a state and an output for each. `splits` are all ways to cut one of them in two, as numbers
-    of (the word, its beginning, its end), in the order of the words.
+    `chains` has a state and an output for each. `splits` lists all ways to cut a word in two, as indices of
+    (word, prefix, suffix), in the order of the words.
     """
 
     words: tuple[Word, ...]
@@ -31,7 +31,11 @@ class Subwords(NamedTuple):
 
 @lru_cache(maxsize=256)
 def make_subwords(chains: Chains) -> Subwords:
-    """A word's value on two chunks is a sum over its cuts, of products of values of its parts."""
+    """Return the subwords of some chains.
+
+    By Chen's identity, the value of a word on two adjacent chunks is a sum over its cuts: the value of the
+    prefix on the first chunk times the value of the suffix on the second.
+    """
     words = _words(chains)
     inner = [word[i:j] for word in words for i in range(1, len(word)) for j in range(i + 1, len(word) + 1)]
     number = _number([*words, *inner])
@@ -42,16 +46,17 @@ def make_subwords(chains: Chains) -> Subwords:
 
 @lru_cache(maxsize=256)
 def mirrored(chains: Chains) -> Chains:
-    """For a scan from the end: every word backwards, an output for each given state."""
+    """Reverse every word, for a scan from the end; the result has an output for each state of `chains`."""
     words = [word[::-1] for word in _words(chains)]
     return _chains_of(_number([word[:k] for word in words for k in range(1, len(word) + 1)]), words)
 
 
 def join(left: Tensor, right: Tensor, fading: Tensor | None, chains: Chains) -> Tensor:
-    """Values on two chunks on end, of all words or, where `left` has no others, of the states of `chains`.
+    """Combine the values of words on two adjacent chunks into their values on both.
 
-    A word's value is that on the left chunk, plus that on the right one, plus products for all of its cuts.
-    Values are `(…, words, width)`, `fading` is `(…, width)` and that of the right chunk.
+    The value of a word is its value on the left chunk, plus its value on the right one, plus a product for
+    each of its cuts. Values are `(…, words, width)`; `left` may hold the states of `chains` only, and the
+    result has the words of `left`. `fading`, `(…, width)`, is the decay over the right chunk.
     """
     subwords = make_subwords(chains)
     before, after = list(left.unbind(-2)), right.unbind(-2)
@@ -65,16 +70,16 @@ def join(left: Tensor, right: Tensor, fading: Tensor | None, chains: Chains) -> 
 
 
 class SubwordArrays(native.Struct):
-    """The words as kernels read them; see `csrc/seq2tens.h`."""
+    """The subwords in the form that the kernels read; see `csrc/seq2tens.h`."""
 
     name = "seq2tens_subwords"
     _fields_ = (*native.fields("words states levels"), *native.arrays(_ARRAYS))
-    checkpoints: list[array[int]]  # the arrays, which the struct knows by address alone
+    checkpoints: list[array[int]]  # the arrays; the struct holds their addresses, so they must stay alive
 
 
 @lru_cache(maxsize=256)
 def subword_arrays(chains: Chains) -> SubwordArrays:
-    """The words with the empty one in front of them."""
+    """Return the subwords as arrays, with the empty word first."""
     words = ((), *make_subwords(chains).words)
     number = _number(list(words))
     cuts = [(word[:k], word[k:]) for word in words for k in range(1, len(word))]
@@ -105,7 +110,7 @@ def _words(chains: Chains) -> list[Word]:
 
 
 def _number(words: list[Word]) -> dict[Word, int]:
-    """Each word once, in the order of first appearance; the beginnings of a word must stand before it."""
+    """Number the distinct words in the order of first appearance; prefixes must come before their words."""
     return {word: index for index, word in enumerate(dict.fromkeys(words))}
 
 

@@ -1,4 +1,4 @@
-"""The one training loop: recipes, sampling, checkpoints with exact resume, logs and progress."""
+"""The training loop: recipes, sampling, checkpoints with exact resume, logs and progress."""
 
 from seq2tens._moved import moved_names
 from seq2tens.training._fit import fit

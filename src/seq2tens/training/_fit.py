@@ -1,4 +1,4 @@
-"""`fit`, the one way to train. A module `fit` would stand in the way of the function in `training`."""
+"""`fit`, the entry point of training. A module named `fit` would shadow the function in `training`."""
 
 from __future__ import annotations
 
@@ -45,28 +45,28 @@ def fit(
 ) -> Result:
     """Train a model in place; it ends in evaluation mode with the recipe's choice of weights.
 
-    The result depends on the arguments only: batches and dropout follow from `seed`, and torch's global
-    generators are left as they were found. With a `checkpoint` a run that was stopped, at whatever moment,
-    goes on when called again with the same arguments, and ends with the same weights.
+    The result only depends on the arguments: batches and dropout are derived from `seed`, and torch's global
+    generators are not changed. With a `checkpoint`, a run that was stopped at any moment continues when it is
+    called again with the same arguments, and ends with the same weights.
 
-    Ctrl-C (a `KeyboardInterrupt`, from wherever) stops at once and goes back to the end of the last epoch,
-    which is saved if there is a `checkpoint`. The model then has the weights that would be the result of a
-    run that ends there, and `Interrupted`, a `KeyboardInterrupt` with the `result` so far, is raised. Before
-    the end of the first epoch, and where several processes train together, the interrupt is passed on as is.
+    Ctrl-C (or any other `KeyboardInterrupt`) stops at once and goes back to the end of the last epoch, which
+    is saved if there is a `checkpoint`. The model then has the weights that would be the result of a run that
+    ends there, and `Interrupted`, a `KeyboardInterrupt` with the `result` so far, is raised. Before the end
+    of the first epoch, or if several processes train together, the `KeyboardInterrupt` itself is raised.
 
     Args:
-        model: any module; the loss must use it by calling it, `model(...)`.
-        loss: `loss(model, batch)` gives the mean loss of a batch and the batch's weight, see `Loss`.
-        train: where training batches come from.
+        model: any module; the loss must call it as `model(...)`.
+        loss: `loss(model, batch)` returns the mean loss of a batch and the batch's weight, see `Loss`.
+        train: source of the training batches.
         recipe: how to train.
-        seed: of the order of the data and of dropout. The initial weights are the model's own.
+        seed: seed of the order of the data and of dropout. The initial weights are those of the model.
         validation: data for `validation_loss` and for the metrics, measured after every epoch.
         metrics: `metric(*outputs)` is called with the outputs that the loss returns, joined over all batches.
         fabric: a Lightning Fabric for other devices, precisions or several processes (one model per process,
-            all with the same arguments); default one device. Several processes train as one with the same
-            `batch_size` would, but for dropout, which they draw each for itself.
+            all with the same arguments); by default one device. Several processes train like one with the
+            same `batch_size`, except that each draws its own dropout.
         callbacks: called after every epoch.
-        checkpoint: folder, or `Checkpoints` for other than the default intervals.
+        checkpoint: a folder, or `Checkpoints` to change the default intervals.
         progress: `"auto"` or True, `"bar"`, `"lines"`, `"silent"` or False.
     """
     _check_arguments(loss, recipe, seed, validation, metrics or {})
@@ -86,14 +86,14 @@ def fit(
 
 
 def _train(loop: Loop, checkpoints: Checkpoints | None, watchers: list[Callback]) -> None:
-    """All epochs that are left; interrupted, the run stands at the end of the last one."""
+    """Train the remaining epochs; after an interrupt, go back to the end of the last complete epoch."""
     try:
         _train_epochs(loop, checkpoints, watchers)
     except KeyboardInterrupt:
         _save(loop, checkpoints)
         if loop.last is None or loop.peers is not None:
             raise
-        loop.state.restore(loop.last)  # within an epoch, weights may be anything
+        loop.state.restore(loop.last)  # the interrupted epoch has changed the weights
         loop.state.stopped = "interrupted"
         for watcher in watchers:
             watcher.interrupt()
@@ -110,14 +110,14 @@ def _train_epochs(loop: Loop, checkpoints: Checkpoints | None, watchers: list[Ca
 
 
 def _save(loop: Loop, checkpoints: Checkpoints | None) -> None:
-    """Write the end of the last epoch, if there are both an epoch and a place."""
+    """Save the state at the end of the last epoch, if there is one and if checkpoints are kept."""
     if checkpoints is None or loop.last is None:
         return
     checkpoints.write(len(loop.last["history"]), {**loop.last, **_identity(loop)})
 
 
 def _join(loop: Loop, stack: ExitStack) -> None:
-    """Work together with the other processes, if any, until the stack is closed."""
+    """Synchronise with the other processes, if any, until the stack is closed."""
     if loop.peers is None:
         return
     stack.enter_context(synchronised(loop.state.model, loop.peers))
@@ -128,7 +128,7 @@ def _join(loop: Loop, stack: ExitStack) -> None:
 
 
 def _watchers(loop: Loop, callbacks: Sequence[Callback], style: Style, stack: ExitStack) -> list[Callback]:
-    """Callbacks and progress, started; the stack closes them. Only the first process has any."""
+    """Start callbacks and progress display, on the first process only; the stack closes them."""
     bar = make_progress(style, loop.recipe.epochs, loop.sampler.n_batches)
     watchers = [*callbacks, bar] if loop.fabric.is_global_zero else []
     for watcher in watchers:
@@ -138,14 +138,14 @@ def _watchers(loop: Loop, callbacks: Sequence[Callback], style: Style, stack: Ex
 
 
 def _resume(loop: Loop, checkpoints: Checkpoints | None) -> None:
-    """Go on from the newest checkpoint, on every process from that of the first."""
+    """Continue from the newest checkpoint; all processes use that of the first."""
     saved = loop.fabric.broadcast(None if checkpoints is None else checkpoints.read())
     if saved is None:
         return
     check.require(saved["format"] == FORMAT, f"`checkpoint` must have format {FORMAT}, got {saved['format']}")
     rule = "`checkpoint` must belong to the same run, but its"
     hint = "this run's is {}; use another folder"
-    # Read as a recipe, it has the defaults of settings that did not exist when it was saved.
+    # Reading it as a recipe fills in the defaults of settings that did not exist when it was saved.
     recipe = Recipe.from_dict(saved["run"]["recipe"]).to_dict()
     _check_same(_identity(loop)["run"], {**saved["run"], "recipe": recipe}, rule, hint)
     loop.state.restore(saved)
@@ -153,7 +153,7 @@ def _resume(loop: Loop, checkpoints: Checkpoints | None) -> None:
 
 
 def _check_same(mine: dict[str, Any], theirs: dict[str, Any], rule: str, hint: str) -> None:
-    """Whether two descriptions of a run agree."""
+    """Require that two descriptions of a run agree."""
     ours, others = _flat(mine), _flat(theirs)
     for key in sorted(ours.keys() | others.keys()):
         check.require(
@@ -163,7 +163,7 @@ def _check_same(mine: dict[str, Any], theirs: dict[str, Any], rule: str, hint: s
 
 
 def _identity(loop: Loop) -> dict[str, Any]:
-    """What a run is, and the versions that made it, which may change in between."""
+    """Describe the run, which must not change on resuming, and the package versions, which may."""
     shapes = {name: list(tensor.shape) for name, tensor in loop.state.model.state_dict().items()}
     same = {
         "recipe": loop.recipe.to_dict(),
@@ -178,7 +178,7 @@ def _identity(loop: Loop) -> dict[str, Any]:
 
 
 def _settings(model: nn.Module) -> dict[str, float | str]:
-    """What shapes do not tell, such as rates of dropout. Integers may be counters, and are left out."""
+    """Return settings that shapes do not show, such as dropout rates; integers may be counters."""
     return {
         f"{name} {key}": value
         for name, module in model.named_modules()
@@ -192,7 +192,7 @@ def _listed(values: Any) -> Any:
 
 
 def _flat(data: Any, name: str = "") -> dict[str, Any]:
-    """Nested data with dotted names."""
+    """Flatten nested data into one dict with dotted names."""
     if not isinstance(data, dict):
         return {name.lstrip("."): data}
     return {k: v for key, value in data.items() for k, v in _flat(value, f"{name}.{key}").items()}

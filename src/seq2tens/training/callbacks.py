@@ -1,4 +1,4 @@
-"""What may watch a run: tables and curves."""
+"""Callbacks that log a training run as tables and curves."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from seq2tens.training.state import Row
 
 
 class Callback:
-    """Called after every epoch, on the first process only. An exception raised here ends the run."""
+    """Base class of callbacks, which run on the first process only. An exception in one ends the run."""
 
     def start(self, history: Sequence[Row]) -> None:
-        """Before the first epoch; `history` has the epochs of the checkpoint that the run goes on from."""
+        """Called before the first epoch; `history` has the epochs of the checkpoint that is resumed."""
 
     def epoch(self, row: Row, model: nn.Module) -> None:
-        """After an epoch, before it is saved; `model` has the weights of its end."""
+        """Called after an epoch, before it is saved; `model` has the weights at its end."""
 
     def interrupt(self) -> None:
-        """After Ctrl-C, where the run ends with the last whole epoch; `close` follows."""
+        """Called after Ctrl-C, when the run ends with the last complete epoch; `close` follows."""
 
     def close(self) -> None:
-        """At the end, however it comes about."""
+        """Called at the end of the run, also after an exception."""
 
 
 class CSVLog(Callback):
-    """The history as a table in a file, which a resumed run takes up where its checkpoint ends."""
+    """Writes the history to a CSV file; a resumed run continues it from the end of its checkpoint."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.empty = True
 
     def start(self, history: Sequence[Row]) -> None:
-        """Write the epochs so far; what an older run has written after them goes."""
+        """Write the epochs so far; rows that an older run wrote after them are removed."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_text("")
         self.empty = True
@@ -45,7 +45,7 @@ class CSVLog(Callback):
             self._append(row)
 
     def epoch(self, row: Row, model: nn.Module) -> None:
-        """Add a line."""
+        """Append a row."""
         self._append(row)
 
     def _append(self, row: Row) -> None:
@@ -58,7 +58,7 @@ class CSVLog(Callback):
 
 
 class TensorBoardLog(Callback):
-    """The history as curves for TensorBoard."""
+    """Writes the history as curves for TensorBoard."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
@@ -66,7 +66,7 @@ class TensorBoardLog(Callback):
         self.writer: Any = None
 
     def start(self, history: Sequence[Row]) -> None:
-        """Hide what an older run has written after the epochs so far."""
+        """Open the log; hide what an older run wrote after the epochs so far."""
         self.writer = self.writer_class(str(self.folder), purge_step=len(history) + 1)
 
     def epoch(self, row: Row, model: nn.Module) -> None:
@@ -76,7 +76,7 @@ class TensorBoardLog(Callback):
                 self.writer.add_scalar(name, value, int(row["epoch"]))
 
     def close(self) -> None:
-        """Write what is still in memory."""
+        """Flush and close the log."""
         if self.writer is not None:
             self.writer.close()
 
@@ -90,17 +90,18 @@ def _summary_writer() -> Any:
 
 
 class MLflowLog(Callback):
-    """The history as metrics of a run of MLflow: `pip install 'seq2tens[mlflow]'`.
+    """Logs the history as metrics of an MLflow run: `pip install 'seq2tens[mlflow]'`.
 
     Args:
-        experiment: its name; it is made unless it is there.
-        run_name: what the run is called (default: a name of MLflow's).
-        tracking_uri: where runs are kept (default: what MLflow is set to).
-        params: what to note about the run, such as `dataclasses.asdict(recipe)`.
-        run_id: go on with this run, after the epochs that it has; else a run that goes on from a checkpoint
-            is a new one, with the epochs so far.
+        experiment: name of the experiment; it is created if it does not exist.
+        run_name: name of the run (default: chosen by MLflow).
+        tracking_uri: where runs are stored (default: the setting of MLflow).
+        params: parameters of the run to log, such as `dataclasses.asdict(recipe)`.
+        run_id: continue this run, after the epochs that it has. By default, resuming from a checkpoint starts
+            a new run, which begins with the epochs so far.
 
-    After `start` there is `run_id`. A run that ends with an exception is told as failed, or killed by Ctrl-C.
+    After `start` the attribute `run_id` is set. A run that ends with an exception is marked as failed; after
+    Ctrl-C, as killed.
     """
 
     def __init__(
@@ -115,10 +116,10 @@ class MLflowLog(Callback):
         self.experiment, self.run_name, self.params, self.run_id = experiment, run_name, params or {}, run_id
         self.client = _mlflow_client(tracking_uri)
         self.begun = self.killed = False
-        self.outer: BaseException | None = None  # one that was being handled before
+        self.outer: BaseException | None = None  # an exception that was being handled before the run
 
     def start(self, history: Sequence[Row]) -> None:
-        """Begin a run, or go on with one, and log the epochs that it lacks."""
+        """Start or continue a run, and log the epochs that it does not have yet."""
         self.outer, self.killed = sys.exc_info()[1], False
         if self.run_id is None:
             self.run_id = self._new_run()
@@ -137,7 +138,7 @@ class MLflowLog(Callback):
         self._log(row)
 
     def close(self) -> None:
-        """Say how the run has ended."""
+        """Mark the run as finished, failed or killed."""
         if not self.begun:
             return
         error = sys.exc_info()[1]

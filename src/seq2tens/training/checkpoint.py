@@ -1,4 +1,4 @@
-"""Checkpoint files. Two generations are kept; one that cannot be read is passed over."""
+"""Checkpoint files. Two generations are kept by default; a damaged file is skipped."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Checkpoints:
     """A folder of checkpoints of one run.
 
     Args:
-        folder: made if it does not exist.
-        seconds: save at the first end of an epoch after so much time; 0 saves every epoch. Epochs after the
-            last save are trained again on resuming, with the same result.
-        keep: generations.
+        folder: the folder; created if it does not exist.
+        seconds: minimum time between saves, which take place at the end of an epoch; 0 saves every epoch.
+            Epochs after the last save are trained again on resuming, with the same result.
+        keep: number of generations to keep.
     """
 
     folder: Path
@@ -48,7 +48,7 @@ class Checkpoints:
         return time.monotonic() - self._last >= self.seconds
 
     def write(self, epoch: int, snapshot: Snapshot) -> Path:
-        """Save a generation, then remove those that are too old."""
+        """Save a generation, then remove the oldest ones beyond `keep`."""
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / PATTERN.replace("*", f"{epoch:06d}")
         write_atomically(path, encode({"format": FORMAT, **snapshot}))
@@ -58,32 +58,32 @@ class Checkpoints:
         return path
 
     def generations(self) -> list[Path]:
-        """The files, newest first."""
+        """Return the files, newest first."""
         return sorted(self.folder.glob(PATTERN), reverse=True)
 
     def read(self) -> Snapshot | None:
-        """The newest generation that can be read, None if there is none."""
+        """Return the newest generation that can be read, None if there is none."""
         for path in self.generations():
             try:
                 return decode(path.read_bytes())
             except check.ArgumentError as error:
-                # Out of the way, or it would count as a generation.
+                # Rename it, or it would count as a generation.
                 path.replace(path.with_suffix(".damaged"))
                 warnings.warn(
-                    f"checkpoint {path} is damaged ({error}); going back to the one before, or to the start",
+                    f"checkpoint {path} is damaged ({error}); using an earlier one, or starting again",
                     RuntimeWarning,
                     stacklevel=2,
                 )
         for path in self.folder.glob(PATTERN_1):
             raise check.ArgumentError(
-                f"`checkpoint` must have format {FORMAT}, got format 1, which is not read any more, "
+                f"`checkpoint` must have format {FORMAT}, got format 1, which is no longer supported, "
                 f"in {path}; use another folder"
             )
         return None
 
 
 def encode(snapshot: Snapshot) -> bytes:
-    """The bytes of a file: a digest, then what torch saves."""
+    """Return the content of a file: a digest, then the output of `torch.save`."""
     buffer = io.BytesIO()
     torch.save(snapshot, buffer)
     content = buffer.getvalue()
@@ -91,7 +91,7 @@ def encode(snapshot: Snapshot) -> bytes:
 
 
 def decode(content: bytes) -> Snapshot:
-    """What the bytes hold, plain data and tensors only; `ArgumentError` if they have been changed."""
+    """Read a snapshot of plain data and tensors; raise `ArgumentError` if the content has been changed."""
     digest, saved = content[:DIGEST_BYTES], content[DIGEST_BYTES:]
     check.require(DIGEST(saved).digest() == digest, "the content does not match its digest")
     return torch.load(io.BytesIO(saved), map_location="cpu", weights_only=True)

@@ -11,10 +11,10 @@ from torch.optim.swa_utils import AveragedModel
 
 
 class EMA:
-    """The averaged copy of a model. Buffers, such as running statistics, are the model's own.
+    """A copy of a model with averaged weights. Buffers, such as running statistics, are not averaged.
 
-    Early averages forget faster, (1 + n) / (10 + n) after n steps, so that a short run is not stuck at
-    its first weights.
+    Early on the decay is smaller, at most (1 + n) / (10 + n) after n steps, so that the average of a short
+    run is not dominated by its first weights.
     """
 
     def __init__(self, model: nn.Module, decay: float) -> None:
@@ -26,12 +26,12 @@ class EMA:
         torch._foreach_lerp_(list(averaged), list(current), 1 - decay)
 
     def update(self) -> None:
-        """Take the model's present weights in."""
+        """Update the average with the current weights of the model."""
         self.averaged.update_parameters(self.model)
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """Exchange the model's weights for the averaged ones, and back at the end."""
+        """Swap the model's weights for the averaged ones while the context is active."""
         self._exchange()
         try:
             yield

@@ -1,4 +1,4 @@
-"""The loop: epochs of steps, from a state to the next."""
+"""The training loop: each epoch takes the state to the next one."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from seq2tens.training.state import Row, Snapshot, State
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-# Losses are looked at once in so many batches: a device need not be waited for in each.
+# Losses are read once in this many batches, so that not every batch waits for the device.
 LOOK_EVERY = 50
 
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a training run, besides the weights of the model.
+    """The result of a training run, apart from the weights of the model.
 
     `history` has one row per epoch: `epoch`, `train_loss`, `validation_…`, `rate` (at the epoch's start) and
     `seconds`. `stopped` is `"epochs"`, `"patience"` or `"interrupted"`.
@@ -45,7 +45,7 @@ class Result:
 
     @property
     def epochs(self) -> int:
-        """The number of epochs trained."""
+        """Number of epochs trained."""
         return len(self.history)
 
     @property
@@ -55,7 +55,7 @@ class Result:
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C after the first epoch: the model has the weights of `result`, as if the run had ended there."""
+    """Raised on Ctrl-C after the first epoch; the model has the weights of a run that ended there."""
 
     def __init__(self, result: Result) -> None:
         super().__init__(f"interrupted after epoch {result.epochs}")
@@ -89,12 +89,12 @@ class Loop:
         self.state = State(model, optimizer, schedule, ema, precision)
 
     def epoch(self, progress: Progress) -> Row:
-        """Train an epoch and validate; the state moves on."""
+        """Train one epoch, validate, and update the state."""
         begin, number = time.perf_counter(), self.state.epoch + 1
         rate = self.state.optimizer.param_groups[0]["lr"]
         row: Row = {"epoch": number, "train_loss": self._train(number, progress)}
         row |= self._validate() | {"rate": rate, "seconds": time.perf_counter() - begin}
-        # Processes must decide alike, and what they measure may differ in the last digit.
+        # All processes must take the same decisions, but their measurements may differ in the last digit.
         row = self.fabric.broadcast(row)
         scheduler = self.state.scheduler
         if isinstance(scheduler, ReduceLROnPlateau):
@@ -133,10 +133,10 @@ class Loop:
         return loss
 
     def _loss(self, rows: Tensor) -> Loss:
-        """Of this process's part of the batch.
+        """Return the loss of this process's part of the batch.
 
-        Where a batch has fewer rows than there are processes, those without one take part with a row that
-        counts for nothing: all of them have to meet in the exchange of statistics and gradients.
+        If a batch has fewer rows than there are processes, those without a row use one with weight 0, because
+        all processes must take part in the exchange of statistics and gradients.
         """
         own = rows[self.fabric.global_rank :: self.fabric.world_size]
         present = len(own) > 0
@@ -146,7 +146,7 @@ class Loop:
         return loss if present else loss._replace(weight=0.0)
 
     def _shared(self, loss: Loss) -> Tensor:
-        """Scaled such that the mean over processes, whose weights differ, is the mean over all rows."""
+        """Scale the loss: the mean over processes, whose weights differ, becomes the mean over all rows."""
         if self.fabric.world_size == 1:
             return loss.mean
         weight = torch.tensor(loss.weight, dtype=torch.float64, device=self.fabric.device)
@@ -162,17 +162,17 @@ class Loop:
             )
 
     def _check_weights(self, number: int) -> None:
-        """A finite loss may still have had an infinite gradient; such weights must not be saved."""
+        """Require finite weights: a finite loss may have an infinite gradient, and the weights are saved."""
         for name, parameter in self.state.model.named_parameters():
             if not bool(parameter.isfinite().all()):
                 raise NonFiniteLoss(
-                    f"weights must be finite, got others in {name!r} after epoch {number}, batch "
+                    f"weights must be finite, got NaN or infinity in {name!r} after epoch {number}, batch "
                     f"{self.sampler.n_batches} (its last); checkpoints of earlier epochs are kept"
                 )
 
 
 def make_optimizer(model: nn.Module, recipe: Recipe, *, fused: bool) -> Optimizer:
-    """The recipe's optimiser for every parameter that is trained."""
+    """Return the recipe's optimiser for all trainable parameters."""
     parameters = [p for p in model.parameters() if p.requires_grad]
     cls = Adam if recipe.optimizer == "adam" else AdamW
     return cls(

@@ -1,4 +1,4 @@
-"""What a loss returns, and the loss of classification."""
+"""The interface of losses, and cross-entropy for classification."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from seq2tens.training.recipe import Recipe
 class Loss(NamedTuple):
     """The loss of a batch.
 
-    `mean` is what is differentiated; `weight` is how much the batch counts in an epoch's mean, as a rule
-    its number of rows; `outputs` are what metrics of validation are computed from, rows first.
+    `mean` is differentiated. `weight` is the weight of the batch in the mean of an epoch, usually its number
+    of rows. Validation metrics are computed from `outputs`, whose first axis is the rows.
     """
 
     mean: Tensor
@@ -36,15 +36,15 @@ class CrossEntropy:
     """Cross-entropy of the logits and labels 0, 1, … that `forward(model, batch)` returns.
 
     A weight, of a class or of a row, multiplies the loss of a row, and the sum is divided by the number of
-    rows: dividing by the weights in the batch instead would let the company of a row decide how much it
-    counts. With row weights whose mean over the data is 1, the mean over the data is that of data in which
-    each row is repeated in proportion to its weight.
+    rows. If it were divided by the sum of weights in the batch, the influence of a row would depend on the
+    other rows of its batch. With row weights whose mean over the data is 1, the mean over the data is that of
+    data in which each row is repeated in proportion to its weight.
 
     Args:
-        forward: calls the model; returns logits `(rows, classes)` and labels `(rows,)`, and perhaps weights
+        forward: calls the model; returns logits `(rows, classes)`, labels `(rows,)` and optionally weights
             `(rows,)`.
         class_weights: one weight per class.
-        label_smoothing: part of the target that is spread evenly over the classes.
+        label_smoothing: fraction of the target that is spread evenly over the classes.
     """
 
     def __init__(
@@ -59,12 +59,12 @@ class CrossEntropy:
 
     @classmethod
     def of(cls, recipe: Recipe, forward: Forward, labels: Any) -> CrossEntropy:
-        """As the recipe says; weights come from the labels of the training set."""
+        """Build the loss that a recipe specifies; class weights come from the labels of the training set."""
         weights = class_weights(labels) if recipe.class_weights else None
         return cls(forward, class_weights=weights, label_smoothing=recipe.label_smoothing)
 
     def __call__(self, model: nn.Module, batch: Any) -> Loss:
-        """The mean over the batch; its outputs are logits and labels."""
+        """Return the mean over the batch, with logits and labels as outputs."""
         logits, labels, *row_weights = self.forward(model, batch)
         each = nn.functional.cross_entropy(
             logits, labels, reduction="none", label_smoothing=self.label_smoothing
@@ -79,9 +79,9 @@ class CrossEntropy:
 def class_weights(
     labels: Int[Tensor, " rows"] | Any, row_weights: Float[Tensor, " rows"] | Any = None
 ) -> Float[Tensor, " classes"]:
-    """Weights with which all classes count the same and that are 1 on average over the rows.
+    """Return weights that balance the classes and whose mean over the rows is 1.
 
-    Labels are 0, 1, …, and each of them must occur. A row counts as often as its weight says.
+    Labels are 0, 1, …, and each of them must occur. With `row_weights`, each row counts with its weight.
     """
     codes = np.asarray(labels)
     check.require(
@@ -98,7 +98,7 @@ def class_weights(
 
 
 def check_honoured(loss: LossFunction, recipe: Recipe) -> None:
-    """A recipe's settings for the loss must not be silently ignored by it."""
+    """Require that the loss follows the settings of the recipe, rather than silently ignoring them."""
     weighted = getattr(loss, "class_weights", None) is not None
     smoothing = getattr(loss, "label_smoothing", 0.0)
     check.require(

@@ -1,4 +1,4 @@
-"""What an epoch is measured by: its mean loss, and loss and metrics on data that is not trained on."""
+"""Measurements of an epoch: its mean loss, and loss and metrics on the validation data."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:  # importing it takes seconds
     from lightning_fabric import Fabric
 
 Metric = Callable[..., float]
-# Without gradients there is room for more rows than in training; what wide networks make of many more leaves
-# the cache.
+# Without gradients there is room for more rows than in training, but the activations of wide networks should
+# still fit into the cache.
 VALIDATION_ROWS = 32
 
 
 class NonFiniteLoss(FloatingPointError):
-    """The loss, or a weight after the epoch, was infinite or not a number."""
+    """Raised if the loss, or a weight after the epoch, is infinite or NaN."""
 
 
 class MeanLoss:
-    """Collects losses without waiting for the device; `flush` looks at them all at once."""
+    """Collects losses without waiting for the device; `flush` reads them all at once."""
 
     def __init__(self, fabric: Fabric, epoch: int) -> None:
         self.fabric, self.epoch = fabric, epoch
@@ -36,12 +36,12 @@ class MeanLoss:
         self.sums = torch.zeros(2, dtype=torch.float64)
 
     def add(self, loss: Loss) -> None:
-        """Take note of a batch."""
+        """Add the loss of a batch."""
         self.losses.append(loss.mean.detach())
         self.weights.append(loss.weight)
 
     def flush(self) -> int:
-        """Add up what has been collected, over all processes; the number of batches."""
+        """Sum the collected losses over all processes, and return the number of batches."""
         n = len(self.losses)
         if n == 0:
             return 0
@@ -56,7 +56,7 @@ class MeanLoss:
         return n
 
     def mean(self) -> float:
-        """The mean over everything flushed, each batch with its weight."""
+        """Return the weighted mean over all flushed batches."""
         return float(self.sums[0] / self.sums[1])
 
     def _check(self, sums: Tensor) -> None:
@@ -77,7 +77,7 @@ def validate(
     fabric: Fabric,
     batch_size: int,
 ) -> dict[str, float]:
-    """The mean loss and every metric of the joined outputs, names prefixed with `validation_`."""
+    """Return the mean loss and all metrics of the joined outputs, with the prefix `validation_`."""
     module.eval()
     order = _by_length(source)
     with torch.no_grad():
@@ -93,7 +93,7 @@ def validate(
 
 
 def _by_length(source: Source) -> Tensor:
-    """Rows of similar length together, if the source knows lengths: little of a batch is padding then."""
+    """Return the rows sorted by length, if the source knows lengths, so that batches need little padding."""
     lengths = getattr(source, "lengths", None)
     if lengths is None:
         return torch.arange(len(source))
@@ -101,10 +101,10 @@ def _by_length(source: Source) -> Tensor:
 
 
 def _join_outputs(losses: list[Loss], order: Tensor) -> list[Tensor]:
-    """Outputs of all rows, in the order of the source."""
+    """Return the outputs of all rows, in the order of the source."""
     require(
         all(loss.outputs for loss in losses),
-        "`loss` must return outputs as its third value where there are `metrics`, got none",
+        "`loss` must return outputs as its third value if there are `metrics`, got none",
     )
     back = torch.argsort(order)
     return [torch.cat(parts).cpu()[back] for parts in zip(*(loss.outputs for loss in losses), strict=True)]

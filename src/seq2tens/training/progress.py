@@ -1,4 +1,4 @@
-"""How far a run is: a bar in a terminal, one line in a notebook, lines elsewhere, nothing if so asked."""
+"""Progress display: a bar in a terminal, one updated line in a notebook, lines elsewhere, or nothing."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from seq2tens import _checks as check
 from seq2tens.training.callbacks import Callback
 from seq2tens.training.state import Row
 
-# False is short for silent, True for auto.
+# False stands for "silent", True for "auto".
 Style = Literal["auto", "bar", "lines", "silent"] | bool
-# A log of thousands of short epochs helps nobody; a line that is written anew may change more often.
+# Seconds between lines of a log, which should stay short, and between updates of a line in place.
 LINE_SECONDS, UPDATE_SECONDS = 5.0, 0.5
 
 
 class Progress(Callback):
-    """Shows nothing; the others do."""
+    """A progress display that shows nothing; base class of the others."""
 
     def advance(self, batches: int) -> None:
-        """So many more batches are done."""
+        """Called when `batches` more batches are done."""
 
 
 class Lines(Progress):
-    """A line for the first and the last epoch, and in between one every few seconds."""
+    """A line for the first and the last epoch, and one every few seconds in between."""
 
     def __init__(self, epochs: int, write: Callable[[str], None], every: float = LINE_SECONDS) -> None:
         self.epochs, self.write, self.every = epochs, write, every
@@ -39,11 +39,11 @@ class Lines(Progress):
         self.pending = ""
 
     def start(self, history: Sequence[Row]) -> None:
-        """The clock runs from here."""
+        """Start the clock."""
         self.resumed, self.begin = len(history), time.monotonic()
 
     def epoch(self, row: Row, model: nn.Module) -> None:
-        """Show the line, or hold it back in case it is the last."""
+        """Show the line, or keep it in case it is the last."""
         seconds = time.monotonic() - self.begin
         self.pending = f"{describe(row, self.epochs)}  {self._left(row, seconds)}"
         if seconds - self.shown >= self.every:
@@ -65,7 +65,7 @@ class Lines(Progress):
 
 
 class Bar(Progress):
-    """A bar with the time left, an upper bound where the run may stop early."""
+    """A progress bar with the remaining time, an upper bound if the run may stop early."""
 
     def __init__(self, epochs: int, batches: int, console: Console) -> None:
         self.epochs, self.batches = epochs, batches
@@ -79,14 +79,14 @@ class Bar(Progress):
         )
 
     def start(self, history: Sequence[Row]) -> None:
-        """Begin where the checkpoint ends."""
+        """Start the bar at the end of the checkpoint."""
         text = describe(history[-1], self.epochs) if history else "training"
         done = len(history) * self.batches
         self.task = self.bar.add_task(text, total=self.epochs * self.batches, completed=done)
         self.bar.start()
 
     def advance(self, batches: int) -> None:
-        """Move on."""
+        """Advance the bar."""
         self.bar.advance(self.task, batches)
 
     def epoch(self, row: Row, model: nn.Module) -> None:
@@ -94,12 +94,12 @@ class Bar(Progress):
         self.bar.update(self.task, description=describe(row, self.epochs))
 
     def close(self) -> None:
-        """Leave the bar as it is."""
+        """Stop updating the bar."""
         self.bar.stop()
 
 
 def make_progress(style: Style, epochs: int, batches: int, console: Any = None) -> Progress:
-    """The progress display of that style."""
+    """Return the progress display for a style."""
     console = console or Console(stderr=True)
     decided = decide(style, console)
     if decided == "silent":
@@ -112,20 +112,20 @@ def make_progress(style: Style, epochs: int, batches: int, console: Any = None) 
 
 
 def in_notebook() -> bool:
-    """Whether a kernel of IPython runs this code, so that what is printed goes to a notebook."""
+    """Whether this code runs in an IPython kernel, such that its output goes to a notebook."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return getattr(shell, "kernel", None) is not None
 
 
 class NotebookLine:
-    """One line of output that is written anew: a notebook keeps all that is printed."""
+    """One line of output that is updated in place, because a notebook keeps everything that is printed."""
 
     def __init__(self) -> None:
         self.handle: Any = None
 
     def __call__(self, text: str) -> None:
-        """Write the line, in place of what it was."""
+        """Write the line, or replace the earlier one."""
         from IPython.display import display
 
         if self.handle is None:
@@ -135,7 +135,7 @@ class NotebookLine:
 
 
 def decide(style: Style, console: Console) -> Literal["bar", "lines", "silent"]:
-    """What a style comes to; `"auto"` looks at whether stderr is a terminal."""
+    """Resolve a style; `"auto"` depends on whether stderr is a terminal."""
     if isinstance(style, bool):
         style = "auto" if style else "silent"
     check.choice("progress", style, ("auto", "bar", "lines", "silent"))
@@ -145,7 +145,7 @@ def decide(style: Style, console: Console) -> Literal["bar", "lines", "silent"]:
 
 
 def describe(row: Row, epochs: int) -> str:
-    """An epoch in a few words."""
+    """Describe an epoch in one line."""
     shown = [
         f"{k.replace('_', ' ')} {v:.4g}" for k, v in row.items() if k not in ("epoch", "seconds", "rate")
     ]
@@ -153,7 +153,7 @@ def describe(row: Row, epochs: int) -> str:
 
 
 def clock(seconds: float) -> str:
-    """Hours, minutes and seconds."""
+    """Format seconds as hours, minutes and seconds."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}"

@@ -1,7 +1,7 @@
-"""Randomness that depends on the seed and the epoch only.
+"""Randomness that only depends on the seed and the epoch.
 
-Each epoch seeds its own draws. Hence there is no generator state to carry from one epoch to the next, an
-epoch that is trained again is the same epoch, and the caller's generators are put back as they were.
+Each epoch seeds its own generators. So no generator state has to be carried from one epoch to the next, an
+epoch that is trained again gives the same result, and the caller's generators are restored at the end.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ PURPOSES = ("order", "noise")
 
 
 def derive(seed: int, epoch: int, purpose: Literal["order", "noise"], rank: int = 0) -> int:
-    """A seed for one purpose in one epoch, on one process."""
+    """Return a seed for one purpose in one epoch on one process."""
     mixed = np.random.SeedSequence([seed, epoch, PURPOSES.index(purpose), rank])
     return int(mixed.generate_state(1, np.uint64)[0])
 
 
 def order(seed: int, epoch: int) -> torch.Generator:
-    """The generator of an epoch's batches, the same on every process."""
+    """Return the generator of an epoch's batches, the same on every process."""
     return torch.Generator().manual_seed(derive(seed, epoch, "order"))
 
 
 def seed_noise(seed: int, epoch: int, rank: int, device: torch.device) -> None:
-    """Seed the generators that dropout and the like draw from; only to be called inside `isolated`."""
+    """Seed the generators that dropout and similar layers use; only call it inside `isolated`."""
     value = derive(seed, epoch, "noise", rank)
     torch.default_generator.manual_seed(value)
     if device.type != "cpu":
@@ -37,7 +37,7 @@ def seed_noise(seed: int, epoch: int, rank: int, device: torch.device) -> None:
 
 @contextmanager
 def initial(seed: int) -> Iterator[None]:
-    """Let modules built inside draw their weights from the seed; epoch 0 comes before all training."""
+    """Derive the initial weights of modules built inside from the seed; epoch 0 precedes all training."""
     with isolated(torch.device("cpu")):
         torch.default_generator.manual_seed(derive(seed, 0, "noise"))
         yield
@@ -45,7 +45,7 @@ def initial(seed: int) -> Iterator[None]:
 
 @contextmanager
 def isolated(device: torch.device) -> Iterator[None]:
-    """Put torch's global generators, of the CPU and of this device, back at the end."""
+    """Restore torch's global generators, of the CPU and of this device, at the end."""
     devices = [] if device.type == "cpu" else [device]
     with torch.random.fork_rng(devices, device_type=device.type):
         yield

@@ -1,4 +1,4 @@
-"""Which rows go into which batch, and which into validation. Every draw comes from a given generator."""
+"""Sampling of batches, and validation splits. All random numbers come from a given generator."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from seq2tens.data.batches import length_buckets
 from seq2tens.training.recipe import Recipe
 from seq2tens.training.sources import Source
 
-# Kinds with the same number from every class in each batch, and how often the second may repeat a class.
+# Kinds with the same number of rows from every class in each batch; "oversampled" repeats a class at most
+# this often.
 BALANCED = ("balanced", "oversampled")
 REPEATS = 3
 
 
 class Sampler:
-    """The batches of an epoch, as the recipe wants them. Every epoch has `n_batches` of them."""
+    """Draws the batches of an epoch, as the recipe specifies. Every epoch has `n_batches` of them."""
 
     def __init__(self, recipe: Recipe, source: Source) -> None:
         require(len(source) > 0, "`train` must hold at least one row, got none")
@@ -44,7 +45,10 @@ class Sampler:
         self.n_batches = -(-self.draws // each)
 
     def epoch(self, generator: Generator) -> list[Tensor]:
-        """Row numbers of each batch; sizes differ by at most one (per class, if balanced), or in the last."""
+        """Return the row numbers of each batch.
+
+        Sizes differ by at most one (per class, if balanced) or, with `"remainder"`, in the last batch.
+        """
         if self.kind == "buckets":
             return [torch.from_numpy(rows) for rows in length_buckets(self.lengths, self.size, generator)]
         if self.kind in BALANCED:
@@ -71,7 +75,7 @@ def _needed(source: Source, name: str, kind: str) -> Any:
 
 
 def class_rows(labels: Any) -> list[Tensor]:
-    """Rows of each class, classes in sorted order."""
+    """Return the rows of each class, classes in sorted order."""
     values = np.asarray(labels)
     require(values.ndim == 1, f"`labels` must have one axis, got shape {values.shape}")
     classes, codes = np.unique(values, return_inverse=True)
@@ -79,9 +83,10 @@ def class_rows(labels: Any) -> list[Tensor]:
 
 
 def validation_split(labels: Any, fraction: float, generator: Generator) -> tuple[Tensor, Tensor]:
-    """Rows for training and rows for validation, classes in the same proportions, both in rising order.
+    """Split rows into training and validation, stratified by class; both are returned in ascending order.
 
-    Every class keeps at least one row for training, so classes of one row are never validated on.
+    Every class keeps at least one row for training, so a class with a single row is not in the validation
+    set.
     """
     between("fraction", fraction, 0, 1)
     classes = class_rows(labels)
@@ -95,7 +100,7 @@ def validation_split(labels: Any, fraction: float, generator: Generator) -> tupl
 
 
 def _apportion(sizes: list[int], fraction: float) -> list[int]:
-    """So many from each class that the total is right, the rest going where rounding cut off most."""
+    """Return the number of rows from each class: the fraction, rounded by largest remainder."""
     counts = [min(int(fraction * size), size - 1) for size in sizes]
     missing = round(fraction * sum(sizes)) - sum(counts)
     remainders = [fraction * size - count for size, count in zip(sizes, counts, strict=True)]

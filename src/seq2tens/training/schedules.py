@@ -1,4 +1,4 @@
-"""How the learning rate changes: data for a recipe, and the torch scheduler that each stands for."""
+"""Learning rate schedules: data for a recipe, and the torch scheduler that each describes."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ Mode = Literal["min", "max"]
 
 @dataclass(frozen=True, kw_only=True)
 class Constant:
-    """The same rate throughout."""
+    """A constant rate."""
 
     kind: ClassVar[str] = "constant"
     per_step: ClassVar[bool] = False
 
     def build(self, optimizer: Optimizer, steps: int, mode: Mode) -> None:
-        """Nothing to do."""
+        """Return None: there is no scheduler."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plateau:
-    """Multiply the rate by `factor` after `patience` epochs in which the recipe's monitor was not better.
+    """Multiply the rate by `factor` after `patience` epochs without improvement of the recipe's monitor.
 
     The count starts again after each change. The rate stays at or above `floor`.
     """
@@ -44,7 +44,10 @@ class Plateau:
         check.between("floor", self.floor, 0, math.inf, low_included=True)
 
     def build(self, optimizer: Optimizer, steps: int, mode: Mode) -> ReduceLROnPlateau:
-        """torch waits for more than its patience, we for as much as ours; any better value counts."""
+        """Return the scheduler.
+
+        torch waits one epoch longer than its `patience`. Any improvement counts, however small.
+        """
         return ReduceLROnPlateau(
             optimizer,
             mode,
@@ -59,9 +62,10 @@ class Plateau:
 
 @dataclass(frozen=True, kw_only=True)
 class OneCycle:
-    """Up from rate / `start` during the first `warmup` of the steps, then down to rate / (`start` · `end`).
+    """One cycle: the rate rises from rate / `start` during `warmup`, then falls to rate / (`start` · `end`).
 
-    Adam's first coefficient goes from 0.95 to 0.85 and back meanwhile.
+    `warmup` is a fraction of the steps. Meanwhile the first coefficient of Adam goes from 0.95 to 0.85 and
+    back.
     """
 
     warmup: float = 0.3
@@ -76,7 +80,7 @@ class OneCycle:
         check.between("end", self.end, 1, math.inf, low_included=True)
 
     def build(self, optimizer: Optimizer, steps: int, mode: Mode) -> OneCycleLR:
-        """torch's schedule of that name over all steps."""
+        """Return torch's schedule of that name over all steps."""
         rate = optimizer.param_groups[0]["lr"]
         return OneCycleLR(
             optimizer,
@@ -90,7 +94,7 @@ class OneCycle:
 
 @dataclass(frozen=True, kw_only=True)
 class Cosine:
-    """A straight line up in the first `warmup` of the steps, then half a cosine down to `floor` · rate."""
+    """Linear warm-up during the fraction `warmup` of the steps, then cosine decay to `floor` · rate."""
 
     warmup: float = 0.05
     floor: float = 0.0
@@ -102,11 +106,11 @@ class Cosine:
         check.between("floor", self.floor, 0, 1, low_included=True)
 
     def build(self, optimizer: Optimizer, steps: int, mode: Mode) -> LambdaLR:
-        """The factor of each step."""
+        """Return a scheduler with one factor per step."""
         return LambdaLR(optimizer, lambda step: self.at(step, steps))
 
     def at(self, step: int, steps: int) -> float:
-        """Rate of this step relative to the highest."""
+        """Return the rate of a step relative to the highest rate."""
         rising = math.ceil(self.warmup * steps)
         if step < rising:
             return (step + 1) / rising
@@ -130,7 +134,7 @@ class StepDecay:
         check.between("floor", self.floor, 0, 1, low_included=True)
 
     def build(self, optimizer: Optimizer, steps: int, mode: Mode) -> LambdaLR:
-        """The factor of each epoch."""
+        """Return a scheduler with one factor per epoch."""
         return LambdaLR(optimizer, lambda epoch: max(self.floor, self.factor ** (epoch // self.every)))
 
 
@@ -142,12 +146,12 @@ SCHEDULES: dict[str, type[Schedule]] = {
 
 
 def to_dict(schedule: Schedule) -> dict[str, Any]:
-    """The schedule as JSON data, its name under `kind`."""
+    """Return the schedule as JSON data, with its name under `kind`."""
     return {"kind": schedule.kind, **asdict(schedule)}
 
 
 def from_dict(data: dict[str, Any]) -> Schedule:
-    """The schedule that `to_dict` wrote."""
+    """Build a schedule from the data of `to_dict`."""
     rest = dict(data)
     kind = rest.pop("kind", None)
     check.choice("schedule.kind", kind, tuple(SCHEDULES))

@@ -1,4 +1,4 @@
-"""Where batches come from."""
+"""Sources of batches."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from seq2tens.data.batches import PackedSteps, content_digest
 
 
 class Source(Protocol):
-    """What the loop asks of data: a length, and the batch of some rows.
+    """The interface of data for the training loop: a length, and batches of given rows.
 
-    Two optional attributes with one entry per row serve sampling: `labels` for balanced batches, `lengths`
-    for buckets. With an optional `digest` of the data, a checkpoint can tell data that is not its own.
+    Sampling uses two optional attributes with one entry per row: `labels` for balanced batches, `lengths` for
+    buckets. With an optional `digest` of the data, resuming from a checkpoint detects other data.
     """
 
     def __len__(self) -> int: ...
 
     def batch(self, rows: Tensor) -> Any:
-        """These rows as tensors, or as tuples, lists and dicts of them."""
+        """Return these rows as tensors, or as tuples, lists and dicts of tensors."""
         ...
 
 
 class TensorSource:
-    """Tensors whose first axis counts the rows; a batch is the tuple of their chosen rows."""
+    """Tensors whose first axis is the rows; a batch is the tuple of the chosen rows of each."""
 
     def __init__(self, *tensors: Tensor, labels: Any = None, lengths: Any = None) -> None:
         require(len(tensors) > 0, "`tensors` must hold at least one tensor, got none")
@@ -46,7 +46,7 @@ class TensorSource:
         return len(self.tensors[0])
 
     def batch(self, rows: Tensor) -> tuple[Tensor, ...]:
-        """The chosen rows of every tensor."""
+        """Return the chosen rows of every tensor."""
         return tuple(tensor[rows] for tensor in self.tensors)
 
 
@@ -60,7 +60,7 @@ class SequenceBatch(NamedTuple):
 
 
 class SequenceSource:
-    """Sequences without gaps, with labels and row weights if there are any."""
+    """Sequences without missing values, optionally with labels and row weights."""
 
     def __init__(
         self,
@@ -84,14 +84,14 @@ class SequenceSource:
         return len(self.lengths)
 
     def batch(self, rows: Tensor) -> SequenceBatch:
-        """The chosen rows."""
+        """Return the chosen rows as a padded batch."""
         index = self.steps.padded(rows)
         labels, weights = (None if t is None else t[rows] for t in (self.labels, self.weights))
         return SequenceBatch(index.gather(self.values), index.lengths, labels, weights)
 
     @cached_property
     def digest(self) -> str:
-        """A hash of all there is."""
+        """A hash of all values, lengths, labels and weights."""
         return content_digest(self.values, self.lengths, self.labels, self.weights)
 
 
@@ -105,12 +105,12 @@ class Subset:
         return len(self.rows)
 
     def batch(self, rows: Tensor) -> Any:
-        """The chosen rows, counted within the subset."""
+        """Return the chosen rows, numbered within the subset."""
         return self.source.batch(self.rows[rows])
 
     @cached_property
     def digest(self) -> str | None:
-        """A hash of the source's and of the rows, if the source has one."""
+        """A hash of the source's digest and of the rows; None if the source has no digest."""
         whole = getattr(self.source, "digest", None)
         if whole is None:
             return None

@@ -1,4 +1,4 @@
-"""What changes while training, and copies of it to go back to."""
+"""The state of a training run, and snapshots to go back to."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Snapshot = dict[str, Any]
 
 @dataclass
 class State:
-    """Everything that the next epoch depends on. Its randomness depends on seed and epoch only."""
+    """Everything that the next epoch depends on. Randomness only depends on the seed and the epoch."""
 
     model: nn.Module
     optimizer: Optimizer
@@ -36,11 +36,11 @@ class State:
 
     @property
     def epoch(self) -> int:
-        """The number of finished epochs."""
+        """Number of finished epochs."""
         return len(self.history)
 
     def result_weights(self) -> Tensors:
-        """The weights that would be the result now."""
+        """Return a copy of the current weights, or of their average if there is one."""
         return _copy((self.model if self.ema is None else self.ema.averaged.module).state_dict())
 
     def record(self, row: Row, recipe: Recipe) -> None:
@@ -59,12 +59,12 @@ class State:
         return "epochs" if self.epoch >= recipe.epochs else None
 
     def finish(self) -> None:
-        """Give the model the weights that are the result."""
+        """Load the resulting weights into the model, and put it in evaluation mode."""
         self.model.load_state_dict(self.best or self.result_weights())
         self.model.eval()
 
     def snapshot(self) -> Snapshot:
-        """A copy of everything, in main memory."""
+        """Return a copy of the whole state, in main memory."""
         return {
             "model": _copy(self.model.state_dict()),
             "ema": None if self.ema is None else _copy(self.ema.averaged.state_dict()),
@@ -78,13 +78,13 @@ class State:
         }
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Go back to a snapshot, which stays as it is."""
+        """Go back to a snapshot, which is not changed."""
         self.model.load_state_dict(snapshot["model"])
         if self.ema is not None:
             self.ema.averaged.load_state_dict(snapshot["ema"])
         if self.scheduler is not None:
             self.scheduler.load_state_dict(snapshot["scheduler"])
-        # The optimiser would work in the tensors that it is given.
+        # The optimiser would change the tensors that it is given in place.
         self.optimizer.load_state_dict(_copy(snapshot["optimizer"]))
         self.precision.load_state_dict(snapshot["precision"])
         self.history, self.best = list(snapshot["history"]), snapshot["best"]
@@ -92,7 +92,7 @@ class State:
 
 
 def _copy(tree: Any) -> Any:
-    """The same dicts, lists and tuples with copies of the tensors, of which no two share memory."""
+    """Return the same dicts, lists and tuples with copies of the tensors, no two of which share memory."""
     if isinstance(tree, Tensor):
         return tree.detach().to("cpu", copy=True).contiguous()
     if isinstance(tree, dict):

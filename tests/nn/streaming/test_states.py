@@ -80,7 +80,7 @@ def test_states_of_others_are_refused(tmp_path):
     stream.push(x)
     state = stream.state()
     with pytest.raises(
-        ValueError, match="`state` must come from a stream of this module, got that of one with other weights"
+        ValueError, match="`state` must come from a stream of this module, got one with other weights"
     ):
         build("fcn").stream().restore(state)
     with torch.no_grad():
@@ -95,7 +95,7 @@ def test_states_of_others_are_refused(tmp_path):
     with pytest.raises(ValueError, match="`state` must be a dict with the keys batch, channels, fing"):
         module.stream().restore({"steps": 3})
     earlier = {("nodes" if name == "states" else name): value for name, value in state.items()}
-    with pytest.raises(ValueError, match="'nodes'; states that earlier versions have saved cannot go on"):
+    with pytest.raises(ValueError, match="'nodes'; states saved by earlier versions cannot be restored"):
         module.stream().restore(earlier)
     with pytest.raises(ValueError, match=r"`path` must be the file of a saved state, got .*none"):
         module.stream().load(tmp_path / "none")
@@ -154,7 +154,7 @@ def test_wrong_arguments_leave_the_stream_as_it_was():
         (x[:1], r"`chunk` must have shape \(2, steps, 3\) as before, got \(1, 9, 3\)"),
         (x[0], r"`chunk` must have 3 axes"),
         (x[:0], r"`chunk` must hold at least one sequence"),
-        (x, r"`chunk` must not lead beyond `length` = 9 steps, got 13"),
+        (x, r"`chunk` must not go beyond `length` = 9 steps, got 13"),
     ]:
         with pytest.raises(ValueError, match=message):
             stream.push(wrong)
@@ -177,13 +177,15 @@ def test_what_cannot_be_streamed():
         (BiLS2T(3, 4, 2), "must not look at the future to be streamed, got BiLS2T"),
         (LS2T(3, 4, 2, reverse=True), "must not look at the future to be streamed, got reverse=True"),
         (nn.LSTM(3, 4), "`module` must be made of LS2T layers, .* got LSTM"),
-        (nn.Sequential(FCN(3, 4), LS2T(4, 4, 2)), "must not go on with LS2T where one vector per sequence"),
+        (nn.Sequential(FCN(3, 4), LS2T(4, 4, 2)), "must not apply LS2T after sequences were reduced to one"),
     ]:
         with pytest.raises(ValueError, match=message):
             Stream(module)
     with pytest.raises(ValueError, match="`length` must be at least 1, got 0"):
         LS2T(3, 4, 2).stream(length=0)
-    with pytest.raises(ValueError, match="`last` must be False for a module that gives sequences and looks"):
+    with pytest.raises(
+        ValueError, match="`last` must be False for a module that returns sequences and looks"
+    ):
         FCN(3, 4, return_sequences=True).stream().push(torch.randn(1, 9, 3), last=True)
     with pytest.raises(ValueError, match="`finish` needs at least one step"):
         LS2T(3, 4, 2).stream().finish()

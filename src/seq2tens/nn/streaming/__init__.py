@@ -1,4 +1,4 @@
-"""Layers and networks that are fed step by step."""
+"""Online inference: layers and networks that process sequences step by step."""
 
 from seq2tens.nn.streaming.stream import Stream
 

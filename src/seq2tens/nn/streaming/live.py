@@ -1,10 +1,10 @@
-"""The context of sequences that are not over: steps come in pushes, and a state goes from one to the next.
+"""The context of unfinished sequences: steps arrive in pushes, and a state is carried from push to push.
 
-A convolution looks ahead, so its output at the last positions depends on where the sequence ends: zeros
-stand beyond. A push asks for outputs at some ends, `stride` steps apart. For every end there is a window of
-the last positions before it, as many for every layer of a network: `stride` of them have become final since
-the end before, and `ahead` more, as far as the network looks ahead, are provisional: they belong to this end
-alone. Positions before the first step are not valid.
+A convolution looks ahead, so its outputs at the last positions depend on where the sequence ends, because
+zeros follow. A push requests outputs for several possible ends, `stride` steps apart. For every end there is
+a window of the last positions before it, of the same size in every layer of a network: `stride` positions
+that have become final since the previous end, and `ahead` more, as far as the network looks ahead, that are
+provisional and only hold for this end. Positions before the first step are not valid.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ Windows = Float[Tensor, "rows positions channels"]  # a row for each end of each
 
 
 class Push(NamedTuple):
-    """The ends of a push: `ends` of them, the first `stride` steps after `start`."""
+    """The ends of a push: `ends` of them, `stride` steps apart, the first `stride` steps after `start`."""
 
     batch: int
     start: int
     stride: int
     ends: int
     ahead: int
-    each: bool  # nothing is provisional, and every position is an output
+    each: bool  # whether every position is an output; nothing is provisional then
 
     def positions(self, device: torch.device) -> Int[Tensor, "rows positions"]:
-        """The positions of every window; negative before the first step."""
+        """Return the positions of every window; they are negative before the first step."""
         size = self.stride + self.ahead
         first = torch.arange(1, self.ends + 1, device=device) * self.stride + (self.start - size)
         return (first[:, None] + torch.arange(size, device=device)).repeat(self.batch, 1)
 
 
 class Live(Whole):
-    """A push; `states` are what the verbs have kept of earlier ones, in the order of their calls."""
+    """The context of one push; `states` are those that earlier pushes left, in the order of the calls."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Live(Whole):
         self.before, self.after = states, list[Tensor]()
 
     def enter(self, x: Float[Tensor, "batch steps channels"]) -> Windows:
-        """The windows of new steps."""
+        """Return the windows for new steps."""
         push = self.push
         if push.ahead == 0:
             return x
@@ -69,7 +69,7 @@ class Live(Whole):
         return self._windows(series, push.stride + push.ahead)
 
     def halo(self, x: Windows, before: int, after: int) -> Windows:
-        """Final positions in front, zeros behind: there the sequence would end."""
+        """Prepend final positions; append zeros, because the sequence would end here."""
         push, x = self.push, self.clear(x)
         beyond = [x.new_zeros(x.shape[0], after, x.shape[2])] if after else []
         if before == 0:
@@ -84,13 +84,13 @@ class Live(Whole):
         return torch.cat([self._windows(series, before), x, *beyond], dim=1)
 
     def clock(self, x: Windows, mode: Literal["index", "centred"]) -> Float[Tensor, "rows positions 1"]:
-        """As in a sequence of `length` steps."""
+        """Return the relative time in a sequence of `length` steps."""
         assert self.length is not None
         index = self.count(x).to(x.dtype)
         return self.clear(F.clock(index, index.new_full((1, 1), self.length), mode)[..., None])
 
     def mean(self, x: Windows) -> Float[Tensor, "outputs channels"]:
-        """The mean over all steps so far."""
+        """Return the mean over all steps so far."""
         self.reductions += 1
         push, x = self.push, self.clear(x)
         final = x if push.each else x[:, : push.stride].sum(1).view(push.batch, push.ends, -1)
@@ -105,7 +105,7 @@ class Live(Whole):
         return totals / self.count(x, at_end=True)[:, None]
 
     def ls2t(self, layer: LS2T, x: Windows) -> Float[Tensor, "rows *positions order width"]:
-        """The recursion from where the push before has ended."""
+        """Continue the recursion from the end of the previous push."""
         push = self.push
         self.reductions += not layer.return_sequences
         if push.ahead == 0 and not push.each and not layer.return_sequences:
@@ -118,14 +118,14 @@ class Live(Whole):
         return levels.flatten(0, 1) if push.each else levels[:, -1]
 
     def count(self, x: Windows, *, reverse: bool = False, at_end: bool = False) -> Int[Tensor, "rows ..."]:
-        """How many steps there are up to each position, or up to every output."""
+        """Count the steps up to each position, or up to every output with `at_end`."""
         count = self.push.positions(x.device) + 1
         if at_end:
             return count.flatten() if self.push.each else count[:, -1]
         return count
 
     def dropout(self, x: Tensor, rate: float, training: bool) -> Tensor:
-        """None: the steps to come could not know what was dropped."""
+        """Return `x`; in training raise an error, because later pushes would not know what was dropped."""
         if training and rate > 0:
             raise check.ArgumentError(
                 "`module` must be in evaluation mode or without dropout, which drops channels of whole "
@@ -142,7 +142,7 @@ class Live(Whole):
         return levels
 
     def _states(self, layer: LS2T, x: Windows) -> Float[Tensor, "rows positions states width"]:
-        """Along the final positions of all ends and, for each end, from there along its provisional ones."""
+        """Return states along the final positions and, for each end, on along its provisional ones."""
         push, state = self.push, self._state()
         if push.ends == 1:
             states = self._run(layer, x, self.mask, state)
@@ -168,12 +168,12 @@ class Live(Whole):
         return states
 
     def _final(self, x: Tensor) -> Float[Tensor, "batch steps ..."]:
-        """The positions that have become final, end after end."""
+        """Return the positions that have become final, end after end."""
         push = self.push
         return x[:, : push.stride].reshape(push.batch, push.ends * push.stride, *x.shape[2:])
 
     def _windows(self, series: Float[Tensor, "batch time channels"], size: int) -> Windows:
-        """The windows of so many positions that begin `stride` steps apart."""
+        """Return windows of `size` positions that begin `stride` steps apart."""
         push = self.push
         if push.ends == 1:
             return series
@@ -181,7 +181,7 @@ class Live(Whole):
         return windows.reshape(push.batch * push.ends, size, series.shape[2])
 
     def _kept(self, like: Tensor, steps: int) -> Tensor:
-        """The state of the verb that is being called; zeros before the first step."""
+        """Return the state of the operation that is being called; zeros before the first step."""
         state = self._state()
         return like.new_zeros(self.push.batch, steps, like.shape[2]) if state is None else state
 
@@ -193,5 +193,5 @@ class Live(Whole):
 
 
 def owned(part: Tensor, whole: Tensor) -> Tensor:
-    """A part to be kept: not at the price of keeping a whole that is much larger."""
+    """Return a part that can be kept: a copy if a view would keep a much larger whole alive."""
     return part if 16 * part.numel() >= whole.numel() else part.clone()

@@ -1,4 +1,4 @@
-"""How far a module looks ahead, found by running it: no module says it of itself."""
+"""Find out how far a module looks ahead by running it; modules do not declare it."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from seq2tens.nn.context import NotInContext, Whole, call
 if TYPE_CHECKING:
     from seq2tens.nn.layers import LS2T
 
-STEPS = (64, 512, 4096)  # of sequences that are tried: a module that looks as far as the longest has no bound
+STEPS = (64, 512, 4096)  # lengths that are tried; a module that looks ahead across the longest is unbounded
 
 
 class Refusals(NamedTuple):
-    """What is said of modules that cannot be fed in parts."""
+    """Error messages for modules that cannot process a sequence in parts."""
 
     clock: str
     future: str
 
 
 class Reach(NamedTuple):
-    """What has been found out: channels of the input, steps looked ahead, whether sequences come out."""
+    """Channels of the input, number of steps a module looks ahead, and whether it returns sequences."""
 
     channels: int
     ahead: int
@@ -34,37 +34,37 @@ class Reach(NamedTuple):
 
 
 class Probe(Whole):
-    """Sequences whose last step is NaN: how far before the end it is met, a module looks ahead."""
+    """A context with a NaN at the last step: as far as NaNs spread before the end, a module looks ahead."""
 
     def __init__(self, refusals: Refusals, length: int | None) -> None:
         super().__init__()
         self.refusals, self.length, self.ahead = refusals, length, 0
 
     def halo(self, x: Series, before: int, after: int) -> Float[Tensor, "batch extended channels"]:
-        """As ever, with a look at the steps that will have to be kept."""
+        """Extend as `Whole` does, after inspecting the steps that a stream would have to keep."""
         self.look(x)
         return super().halo(x, before, after)
 
     def clock(self, x: Series, mode: Literal["index", "centred"]) -> Float[Tensor, "batch time 1"]:
-        """Known if the length is."""
+        """Return the relative time if the length is known; otherwise raise an error."""
         if self.length is None:
             raise NotInContext(self.refusals.clock.format(mode=mode))
         return super().clock(x, mode)
 
     def mean(self, x: Series) -> Float[Tensor, "batch channels"]:
-        """As ever, with a look at what is summed."""
+        """Take the mean as `Whole` does, after inspecting the steps."""
         self.look(x)
         return super().mean(x)
 
     def ls2t(self, layer: LS2T, x: Series) -> Float[Tensor, "batch *time order width"]:
-        """As ever, if it is the past that the layer sees."""
+        """Run the recursion as `Whole` does, after inspecting the steps; refuse a reversed layer."""
         if layer.reverse:
             raise NotInContext(self.refusals.future.format(name="reverse=True"))
         self.look(x)
         return super().ls2t(layer, x)
 
     def look(self, x: Float[Tensor, "batch time ..."]) -> None:
-        """Find the first step that knows of the last."""
+        """Find the first step that depends on the last one, and update `ahead`."""
         tainted = x.isnan().flatten(2).any(2).any(0)
         if bool(tainted.any()):
             self.ahead = max(self.ahead, x.shape[1] - 1 - int(tainted.byte().argmax()))
@@ -73,14 +73,14 @@ class Probe(Whole):
 def find_reach(
     module: nn.Module, refusals: Refusals, *, channels: int | None = None, length: int | None = None
 ) -> Reach:
-    """Run a module in evaluation mode; without `channels`, with the fewest that it takes."""
+    """Run a module, which is in evaluation mode; without `channels`, with numbers of channels to try."""
     problem: Exception | None = None
     for number in _candidates(module) if channels is None else [channels]:
         try:
             return _run(module, refusals, number, length)
         except NotInContext:
             raise
-        except (ValueError, RuntimeError) as error:  # of other channels
+        except (ValueError, RuntimeError) as error:  # wrong number of channels
             problem = problem or error
     assert problem is not None
     raise problem

@@ -1,4 +1,4 @@
-"""States of streams, trees of dicts, tuples, tensors and numbers, in memory and in a file without pickle."""
+"""States of streams (trees of dicts, tuples, tensors and numbers), and their files, without pickle."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ State = Any  # dict[str, State] | tuple[State, ...] | Tensor | int | float
 
 
 def fingerprint(module: nn.Module) -> int:
-    """A number that tells weights apart; JSON keeps it exactly."""
+    """Return a hash of the weights, small enough to be exact in JSON."""
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in module.state_dict().items()}
     return int(digest(tensors, type(module).__name__)[:13], 16)
 
 
 def to_device(state: State, device: torch.device) -> State:
-    """The same state on another device."""
+    """Move a state to another device."""
     if isinstance(state, Tensor):
         return state.to(device)
     return tuple(to_device(branch, device) for branch in state) if isinstance(state, tuple) else state
 
 
 def shapes(state: State) -> Any:
-    """The state with types and shapes in place of tensors."""
+    """Return the state with dtypes and shapes in place of tensors."""
     if isinstance(state, Tensor):
         return state.dtype, tuple(state.shape)
     return [shapes(branch) for branch in state] if isinstance(state, tuple) else type(state)
@@ -42,7 +42,7 @@ def save(path: str | Path, state: State, notes: dict[str, Any]) -> None:
 
 
 def load(path: str | Path) -> tuple[State, dict[str, Any]]:
-    """What `save` was given."""
+    """Return the state and the notes that `save` wrote."""
     path = Path(path)
     check.require(path.is_file(), f"`path` must be the file of a saved state, got {path}")
     try:
@@ -55,7 +55,7 @@ def load(path: str | Path) -> tuple[State, dict[str, Any]]:
 
 
 def _flatten(state: State, tensors: Tensors) -> Any:
-    """The state as JSON data; its tensors are put into `tensors`, and stand there under a number."""
+    """Return the state as JSON data, which refers to its tensors by number; add them to `tensors`."""
     if isinstance(state, Tensor):
         name = str(len(tensors))
         tensors[name] = state.detach().cpu().contiguous()

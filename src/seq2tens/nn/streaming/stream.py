@@ -1,4 +1,4 @@
-"""A module that is fed step by step."""
+"""A module that processes sequences step by step."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from seq2tens.nn.streaming.live import Live, Push
 from seq2tens.nn.streaming.probe import Refusals, find_reach
 from seq2tens.nn.streaming.storage import State
 
-# Outputs, or steps where one output is asked for, that are computed at once: memory stays small.
+# Outputs (or steps, if only the last output is requested) that are computed at once, to limit memory.
 BLOCK = 2048
 REFUSALS = Refusals(
-    clock="`length` must be given for a network that sees the time of a step as a share of the whole "
-    "sequence (`time_embedding`): that depends on how many steps there will be. Build the network with "
-    "`time_embedding=False` for a stream without end",
+    clock="`length` must be given for a network that sees the time of a step relative to the whole sequence "
+    "(`time_embedding`), because that depends on the number of steps. For a stream without end, build the "
+    "network with `time_embedding=False`",
     future="`module` must not look at the future to be streamed, got {name}",
 )
 
 
 class Now(NamedTuple):
-    """Where a stream stands. Nothing in it is ever changed in place."""
+    """The current state of a stream. Nothing in it is ever changed in place."""
 
     steps: int = 0
-    batch: int = 0  # 0: not known before the first push, as the channels
+    batch: int = 0  # batch and channels are 0 before the first push, when they are not known yet
     channels: int = 0
-    states: tuple[Tensor, ...] = ()  # of the verbs of a context, in the order in which they are called
+    states: tuple[Tensor, ...] = ()  # of the operations of a context, in the order of their calls
 
 
 class Stream:
-    """Online inference: a layer or network that is fed step by step, with a state of fixed size.
+    """Online inference: a layer or network that processes sequences step by step, with a state of fixed size.
 
     The output after step t equals that of the module, in eval mode, for the first t steps. Dropout is off,
     batch normalisation uses running statistics whatever `module.training` says, and there are no gradients.
@@ -52,9 +52,9 @@ class Stream:
     pointwise modules (`Linear`, `ReLU`, …).
 
     Args:
-        module: what to feed.
+        module: the layer or network.
         length: number of steps of the whole sequence. Required if the module uses the relative time of a step
-            (`time_embedding`). Without it a stream has no end.
+            (`time_embedding`). Without `length` a stream can go on forever.
     """
 
     def __init__(self, module: nn.Module, *, length: int | None = None) -> None:
@@ -70,23 +70,23 @@ class Stream:
 
     @property
     def steps(self) -> int:
-        """How many steps have been pushed."""
+        """Number of steps that have been pushed."""
         return self._now.steps
 
     @property
     def ahead(self) -> int:
-        """Number of steps that the module looks ahead; as many of the last outputs are not final."""
+        """Number of steps that the module looks ahead; the last `ahead` outputs are not final."""
         return self._reach.ahead
 
     def push(
         self, chunk: Float[Tensor, "batch steps channels"], *, last: bool = False
     ) -> Float[Tensor, "batch outputs ..."]:
-        """Feed some steps; there may be none.
+        """Process some steps, possibly none.
 
-        Returns the output after every step, `(batch, steps, …)`, or with `last` that after the last one
-        alone, `(batch, 1, …)`, which takes less time. Where a module gives sequences and looks ahead (an
-        `FCN` with `return_sequences`), these are the outputs that have become final, and `finish` gives the
-        rest. An error leaves the stream as it was.
+        Returns the output after every step, `(batch, steps, …)`, or with `last` only that after the last
+        step, `(batch, 1, …)`, which takes less time. For a module that returns sequences and looks ahead (an
+        `FCN` with `return_sequences`), these are the outputs that have become final, and `finish` returns
+        the rest. An error leaves the stream unchanged.
         """
         self._check(chunk, last)
         if chunk.shape[1] == 0:
@@ -101,10 +101,10 @@ class Stream:
         return self._copied(y)
 
     def finish(self) -> Float[Tensor, "batch outputs ..."]:
-        """The outputs that are still missing if the sequence ends here.
+        """Return the outputs that are still missing if the sequence ends here.
 
-        There are such only where a module gives sequences and looks ahead. The stream stays as it was, and
-        can go on.
+        There are some only for a module that returns sequences and looks ahead. The stream does not change
+        and can go on.
         """
         now = self._now
         check.require(now.steps > 0, "`finish` needs at least one step, got none")
@@ -121,7 +121,7 @@ class Stream:
         self._now = Now()
 
     def to(self, device: torch.device | str) -> Stream:
-        """Move the stream, weights and state, to another device."""
+        """Move the weights and the state of the stream to another device."""
         self._device = torch.device(device)
         self._module.to(device)
         self._constants = {}
@@ -129,21 +129,21 @@ class Stream:
         return self
 
     def state(self) -> dict[str, State]:
-        """Where the stream stands, as a tree of dicts, tuples, tensors and numbers, of fixed size."""
+        """Return the state of the stream as a tree of dicts, tuples, tensors and numbers, of fixed size."""
         return {"fingerprint": self._fingerprint, "length": self.length or 0, **self._now._asdict()}
 
     def restore(self, state: dict[str, State]) -> None:
-        """Go on where another stream of the same module stood."""
+        """Continue from a state of another stream of the same module."""
         keys = {"fingerprint", "length", *Now._fields}
         check.require(
             isinstance(state, dict) and set(state) == keys,
             f"`state` must be a dict with the keys {', '.join(sorted(keys))}, "
             f"got {', '.join(map(repr, state)) if isinstance(state, dict) else type(state).__name__}; "
-            "states that earlier versions have saved cannot go on",
+            "states saved by earlier versions cannot be restored",
         )
         check.require(
             state["fingerprint"] == self._fingerprint,
-            "`state` must come from a stream of this module, got that of one with other weights",
+            "`state` must come from a stream of this module, got one with other weights",
         )
         length = self.length or 0
         check.require(
@@ -155,9 +155,9 @@ class Stream:
         self._now = now._replace(states=storage.to_device(now.states, self._device))
 
     def save(self, path: str | Path, notes: dict[str, Any] | None = None) -> None:
-        """Write the state to a file, which is replaced only when the new one is whole.
+        """Write the state to a file, atomically.
 
-        `notes` is JSON data of the caller's, which `load` gives back.
+        `notes` is JSON data of the caller, which `load` returns.
         """
         storage.save(path, self.state(), notes or {})
 
@@ -172,7 +172,7 @@ class Stream:
         return self.ahead > 0 and self._reach.gives_sequences
 
     def _advance(self, part: Tensor, now: Now, last: bool) -> tuple[Tensor, Now]:
-        """Outputs of a few steps, and where the stream stands after them."""
+        """Return the outputs for a few steps, and the state of the stream after them."""
         batch, steps, channels = part.shape
         every = not self._reach.gives_sequences and self.ahead > 0 and not last
         ends, stride = (steps, 1) if every else (1, steps)
@@ -192,14 +192,14 @@ class Stream:
         return y, tuple(live.after)
 
     def _empty(self, chunk: Tensor) -> Tensor:
-        """No outputs, of the shape that outputs have."""
+        """Return zero outputs, in the shape that outputs have."""
         step = torch.zeros(chunk.shape[0], self.ahead + 1, chunk.shape[2], dtype=torch.float64)
         with torch.inference_mode():
             y, _ = self._advance(step.to(self._device), Now(), last=False)
         return self._copied(y[:, :0])
 
     def _copied(self, y: Tensor) -> Tensor:
-        """An output as others want it: a copy, because autograd takes no tensors of inference mode."""
+        """Return a copy in the module's dtype, because autograd refuses tensors of inference mode."""
         return y.to(self._dtype, copy=True)
 
     def _check(self, chunk: Tensor, last: bool) -> None:
@@ -218,12 +218,12 @@ class Stream:
         total = now.steps + steps
         check.require(
             self.length is None or total <= self.length,
-            f"`chunk` must not lead beyond `length` = {self.length} steps, got {total}",
+            f"`chunk` must not go beyond `length` = {self.length} steps, got {total}",
         )
         check.require(
             not (last and self._gives_sequences_late),
-            "`last` must be False for a module that gives sequences and looks ahead: "
-            "its output at the last step is not final",
+            "`last` must be False for a module that returns sequences and looks ahead, because its output at "
+            "the last step is not final, got True",
         )
 
     def _check_channels(self, channels: int) -> None:
@@ -238,7 +238,7 @@ class Stream:
             ) from error
 
     def _check_tree(self, now: Now) -> None:
-        """Require tensors of the shapes that the module leaves behind."""
+        """Require tensors with the shapes of this module's states."""
         expected: tuple[Tensor, ...] = ()
         if now.steps > 0:
             step = torch.zeros(now.batch, 1, now.channels, dtype=torch.float64, device=self._device)
@@ -251,14 +251,14 @@ class Stream:
 
 
 def _home(module: nn.Module) -> tuple[torch.device, torch.dtype]:
-    """Device of a module, and the dtype of its output."""
+    """Return the device of a module and the dtype of its output."""
     for parameter in module.parameters():
         return parameter.device, torch.promote_types(parameter.dtype, torch.float32)
     return torch.device("cpu"), torch.get_default_dtype()
 
 
 def _frozen(module: nn.Module) -> nn.Module:
-    """A copy in float64: training that goes on must not change a stream."""
+    """Return a copy in float64, which later training of the module does not change."""
     for part in module.modules():
         if isinstance(part, BiLS2T):
             raise NotInContext(REFUSALS.future.format(name="BiLS2T"))

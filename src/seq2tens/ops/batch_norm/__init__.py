@@ -1,4 +1,4 @@
-"""Batch normalisation over the rows that count, as one operation: in torch's own it would be a dozen."""
+"""Batch normalisation over the valid rows as one operation; operations of torch would need a dozen."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ def batch_norm(
     running: Running | None,
     settings: Settings,
 ) -> Values:
-    """Normalise with the statistics of the batch, which the running ones follow; see `reference`."""
+    """Normalise with the statistics of the batch and update the running ones; see `reference`."""
     y: Tensor = dispatch.run("batch_norm", None, x, mask, weight, bias, running, settings)
     return y

@@ -26,7 +26,7 @@ class Forward(native.Struct):
 
 
 class Backward(native.Struct):
-    """Its adjoint; see `csrc/seq2tens.h`."""
+    """A backward pass; see `csrc/seq2tens.h`."""
 
     name = "seq2tens_batch_norm_gradients"
     _fields_ = native.fields("call", ctypes.POINTER(Forward)) + native.arrays("y x weight bias")
@@ -40,16 +40,16 @@ def unsupported(
     running: Running | None = None,
     settings: Settings | None = None,
 ) -> str | None:
-    """Why the kernels cannot take these arguments; None if they can."""
+    """Return why the kernels cannot handle these arguments; None if they can."""
     if is_observed(x):
-        return "there is no operation that torch could trace; the reference consists of them"
+        return "torch cannot trace it; use the reference"
     statistics = () if running is None else (running.mean, running.variance)
     tensors = [t for t in (x, mask, weight, bias, *statistics) if t is not None]
     dtypes = {t.dtype for t in tensors} - {torch.bool}
     if len(dtypes) > 1 or x.dtype.itemsize < 4:
-        return "tensors are of half precision or several dtypes"
+        return "the tensors have half precision or several dtypes"
     if statistics and not (statistics[0].is_contiguous() and statistics[1].is_contiguous()):
-        return "running statistics are parts of other tensors, and are written in place"
+        return "the running statistics are not contiguous, but must be written in place"
     return "`x` is empty" if x.numel() == 0 else cpu_unsupported(*tensors)
 
 
@@ -92,7 +92,7 @@ class _BatchNorm(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
         x, mask, weight, bias, mean, variance = ctx.saved_tensors
-        if torch.is_grad_enabled():  # to be differentiated again, for which there is no kernel
+        if torch.is_grad_enabled():  # will be differentiated again, for which there is no kernel
             inputs = (x, mask, weight, bias, None, ctx.settings)
             return reference_gradients(reference.batch_norm, inputs, dy)
         call = _describe(x, mask, weight, bias, ctx.settings)
@@ -107,7 +107,7 @@ class _BatchNorm(torch.autograd.Function):
 def _describe(
     x: Tensor, mask: Tensor | None, weight: Tensor | None, bias: Tensor | None, settings: Settings
 ) -> Forward:
-    """The struct of a call without its results."""
+    """Return the struct of a call, without the addresses of its results."""
     tensors = [None if t is None else t.contiguous() for t in (x, mask, weight, bias)]
     channels, inner = settings.channels(x.shape), settings.inner or 1
     call = Forward(

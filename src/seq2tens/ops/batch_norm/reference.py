@@ -1,4 +1,4 @@
-"""Batch normalisation over the rows that count: the definition, in operations of torch."""
+"""Batch normalisation over the valid rows: the definition, in operations of torch."""
 
 from __future__ import annotations
 
@@ -13,27 +13,30 @@ PerChannel = Float[Tensor, " channels"]
 
 
 class Running(NamedTuple):
-    """Statistics that follow those of batches, in place; `momentum` is the share of the newest batch."""
+    """Running statistics, updated in place; `momentum` is the weight of the newest batch."""
 
     mean: PerChannel
     variance: PerChannel
     momentum: float
 
     def follow(self, mean: PerChannel, variance: PerChannel) -> None:
-        """Go some way to the statistics of a batch."""
+        """Move towards the statistics of a batch."""
         self.mean.lerp_(mean.detach().to(self.mean.dtype), self.momentum)
         self.variance.lerp_(variance.detach().to(self.variance.dtype), self.momentum)
 
 
 class Settings(NamedTuple):
-    """What is added to variances, and where channels are: the last axis or, with `inner` values each, the
-    last but one."""
+    """Options of the normalisation.
+
+    `eps` is added to variances. Channels are the last axis or, if `inner` is the size of the last axis, the
+    one before it.
+    """
 
     eps: float
     inner: int | None = None
 
     def channels(self, shape: torch.Size) -> int:
-        """How many channels values of this shape have."""
+        """Return the number of channels of values of this shape."""
         return shape[-1] if self.inner is None else shape[-2]
 
 
@@ -47,7 +50,7 @@ def batch_norm(
 ) -> Values:
     """Normalise each channel with mean and variance of the rows where `mask` is True; the others become 0.
 
-    Rows that do not count must be finite.
+    Masked rows must be finite, too.
     """
     rows = x.reshape(-1, settings.channels(x.shape), settings.inner or 1)
     counts = x.new_ones(rows.shape[0], 1, 1) if mask is None else mask.to(x.dtype).reshape(-1, 1, 1)

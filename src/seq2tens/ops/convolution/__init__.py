@@ -1,4 +1,4 @@
-"""Convolution over time, axes `(batch, time, channels)`, with gradients that do not depend on threads."""
+"""Convolution over time, axes `(batch, time, channels)`; its gradients do not depend on the thread count."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def convolve(
     bias: Float[Tensor, " out_features"] | None = None,
     train_bias: bool = True,
 ) -> Float[Tensor, "batch time-kernel+1 out_features"]:
-    """Convolve without padding: a step for each place where the kernel fits.
+    """Convolve without padding; the output has one step for each position where the kernel fits.
 
-    Without `train_bias` the gradient of the bias is 0.
+    If `train_bias` is False, the gradient of the bias is 0.
     """
     y: Tensor = dispatch.run("convolution", None, x, weight, bias, train_bias)
     return y

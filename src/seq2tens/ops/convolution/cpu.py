@@ -24,24 +24,24 @@ class Forward(native.Struct):
 
 
 class Backward(native.Struct):
-    """Its adjoint; see `csrc/seq2tens.h`."""
+    """A backward pass; see `csrc/seq2tens.h`."""
 
     name = "seq2tens_convolution_gradients"
     _fields_ = native.fields("call", ctypes.POINTER(Forward)) + native.arrays("y x weight bias")
 
 
 def unsupported(x: Tensor, weight: Tensor, bias: Tensor | None, train_bias: bool = True) -> str | None:
-    """Why the kernels cannot take these arguments; None if they can."""
+    """Return why the kernels cannot handle these arguments; None if they can."""
     if is_observed(x):
-        return "there is no operation that torch could trace; the reference is one"
+        return "torch cannot trace it; use the reference"
     if torch.is_autocast_enabled("cpu"):
-        return "autocast asks for half precision"
+        return "autocast requests half precision"
     tensors = [t for t in (x, weight, bias) if t is not None]
     if len({t.dtype for t in tensors}) > 1 or x.dtype not in (torch.float32, torch.float64):
-        return "tensors are of half precision or several dtypes"
+        return "the tensors have half precision or several dtypes"
     shape = weight.shape
     if x.dim() != 3 or len(shape) != 3 or x.shape[2] != shape[1] or x.shape[1] < shape[2] or x.numel() == 0:
-        return "shapes are not those of a convolution with a result"
+        return "the shapes do not match, or the result would be empty"
     return cpu_unsupported(*tensors)
 
 
@@ -65,7 +65,7 @@ class _Convolve(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, bias = inputs = ctx.saved_tensors
-        if torch.is_grad_enabled():  # to be differentiated again, for which there is no kernel
+        if torch.is_grad_enabled():  # will be differentiated again, for which there is no kernel
             return reference_gradients(reference.convolve, (*inputs, ctx.train_bias), dy)
         call = _describe(x, weight, bias)
         dy, dweight = dy.contiguous(), torch.empty(weight.shape, dtype=x.dtype)
@@ -77,7 +77,7 @@ class _Convolve(torch.autograd.Function):
 
 
 def _describe(x: Tensor, weight: Tensor, bias: Tensor | None) -> Forward:
-    """The struct of a call without its result."""
+    """Return the struct of a call, without the address of its result."""
     tensors = [None if t is None else t.contiguous() for t in (x, weight, bias)]
     (batch, length, in_features), (out_features, _, kernel) = x.shape, weight.shape
     sizes = (batch, length, in_features, out_features, kernel)

@@ -23,7 +23,7 @@ def full_map(
     *,
     backend: str | None = None,
 ) -> Tensor:
-    """All coordinates of Φ for the lift with these coefficients, level 0 first, in one axis.
+    """Return all coordinates of Φ for the lift with these coefficients, level 0 first, along one axis.
 
     With `increments` the steps are the differences of the points x. A step of 0 contributes nothing.
     """

@@ -15,7 +15,7 @@ from seq2tens.ops.full_map import reference
 
 _LANES = 8  # sequences that advance side by side
 _BLOCK = 32  # steps between two checkpoints
-_LARGE = 4096  # numbers in the top level from which on sequences go one at a time
+_LARGE = 4096  # size of the top level from which sequences are processed one at a time
 
 
 class Forward(native.Struct):
@@ -28,34 +28,34 @@ class Forward(native.Struct):
 
 
 class Backward(native.Struct):
-    """Its adjoint; see `csrc/seq2tens.h`."""
+    """A backward pass; see `csrc/seq2tens.h`."""
 
     name = "seq2tens_full_map_gradients"
     _fields_ = native.fields("call", ctypes.POINTER(Forward)) + native.arrays("out x coefficients")
 
 
 class Options(NamedTuple):
-    """What a call is to compute."""
+    """Options of a call."""
 
     order: int
-    sequences: bool  # the map of every beginning, not only of the whole
+    sequences: bool  # whether to return the map of every prefix, not only of the whole sequence
     increments: bool  # steps are differences of the points
 
 
 class Saved(NamedTuple):
-    """What a backward pass needs of its forward pass."""
+    """Tensors that the forward pass saves for the backward pass."""
 
-    checkpoints: Tensor  # the lower levels of the state before every block of steps
+    checkpoints: Tensor  # all levels but the top one of the state before every block of steps
     x: Tensor
     coefficients: Tensor
 
 
 class Plan(NamedTuple):
-    """How one call is cut up. It depends on shapes only, so results do not depend on thread counts."""
+    """How the work of one call is divided. It only depends on shapes, so results do not depend on threads."""
 
     lanes: int  # sequences that advance side by side
     out: tuple[int, ...]  # shape of the result
-    checkpoints: tuple[int, ...]  # and of the states before every block of steps
+    checkpoints: tuple[int, ...]  # shape of the states before every block of steps
 
 
 def _plan(shape: tuple[int, ...], options: Options) -> Plan:
@@ -86,7 +86,7 @@ def full_map(
 
 
 class _Unobserved(torch.autograd.Function):
-    """The two operations under autograd, without the dispatcher, which costs as much as a small call."""
+    """The operations under autograd, without the dispatcher, which costs as much as a small call."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, coefficients: Tensor, options: Options) -> Tensor:
@@ -98,7 +98,7 @@ class _Unobserved(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, dout: Tensor) -> tuple[Tensor | None, ...]:
         learn = ctx.needs_input_grad[1]
-        # with a graph of its own the backward pass is to be differentiated again
+        # grad mode in a backward pass means that it will be differentiated again
         direct = not torch.is_grad_enabled() and not is_observed(dout)
         run: Any = _compute_backward if direct else _call_backward
         dx, dcoefficients = run(dout, Saved(*ctx.saved_tensors), ctx.options, learn)
@@ -106,7 +106,7 @@ class _Unobserved(torch.autograd.Function):
 
 
 class _Call:
-    """The struct of a call, and the contiguous tensors whose addresses stand in it."""
+    """The struct of a call, and the contiguous tensors whose addresses it holds."""
 
     def __init__(self, x: Tensor, coefficients: Tensor, plan: Plan, options: Options) -> None:
         self.tensors = x.contiguous(), coefficients.double().contiguous()
@@ -117,7 +117,7 @@ class _Call:
 
 
 def _compute(x: Tensor, coefficients: Tensor, options: Options, keep: bool) -> tuple[Tensor, Tensor]:
-    """The coordinates of Φ, and the lower levels of the state before every block of steps."""
+    """Return the coordinates of Φ and the checkpoints."""
     plan = _make_plan(tuple(x.shape), options)
     call = _Call(x, coefficients, plan, options)
     out = torch.empty(plan.out, dtype=x.dtype)
@@ -152,7 +152,7 @@ def _(x: Tensor, coefficients: Tensor, *flags: Any) -> tuple[Tensor, Tensor]:
 
 
 def _compute_backward(dout: Tensor, saved: Saved, options: Options, learn: bool) -> tuple[Tensor, Tensor]:
-    """Derivatives by x and by the coefficients; the latter are 0 unless `learn`."""
+    """Return the gradients of x and of the coefficients; the latter is 0 unless `learn`."""
     x, coefficients = saved.x, saved.coefficients
     call = _Call(x, coefficients, _make_plan(tuple(x.shape), options), options)
     dout, checkpoints = dout.contiguous(), saved.checkpoints.contiguous()
@@ -182,7 +182,7 @@ def _backward(dout: Tensor, *flags: Any) -> tuple[Tensor, Tensor]:
 
 
 def _call_backward(dout: Tensor, saved: Saved, options: Options, learn: bool) -> tuple[Tensor, Tensor]:
-    """`_compute_backward` as an operation that torch sees."""
+    """Run `_compute_backward` as a custom operation that torch can trace and differentiate."""
     dx, dcoefficients = torch.ops.seq2tens.full_map_backward(dout, *saved, *options, learn)
     return dx, dcoefficients
 
@@ -216,7 +216,7 @@ def _setup_second_context(ctx: Any, inputs: tuple, output: tuple) -> None:
 
 
 def _differentiate_twice(ctx: Any, ddx: Tensor, ddc: Tensor) -> tuple:
-    """Second derivatives are rare: let autograd take them, through the reference."""
+    """Take second derivatives by autograd through the reference; they are rare."""
     with torch.enable_grad():
         leaves = dout, x, c = [t.detach().requires_grad_() for t in ctx.saved_tensors]
         value = reference.full_map(x, c, *ctx.options)

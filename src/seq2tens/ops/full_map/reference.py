@@ -1,4 +1,4 @@
-"""The full map in plain PyTorch: the definition that the fused path is tested against."""
+"""The full map in plain PyTorch: the definition that the kernels are tested against."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seq2tens.ops.dispatch import full_precision
 
 
 def reference_scan(levels: Sequence[Tensor], order: int, return_sequences: bool) -> list[Tensor]:
-    """Levels 1..order of Φ from the lifted steps: `levels[j-1]` is φ_j(x), `(batch, time, e, …, e)`.
+    """Return levels 1..order of Φ from the lifted steps: `levels[j-1]` is φ_j(x), `(batch, time, e, …, e)`.
 
     Φ_m[i] = Φ_m[i-1] + Σ_{j=1..min(m,p)} Φ_{m-j}[i-1] ⊗ φ_j(x_i), one level at a time, cumulative over time.
     """
@@ -37,7 +37,7 @@ def reference_scan(levels: Sequence[Tensor], order: int, return_sequences: bool)
 
 
 def full_map(x: Tensor, coefficients: Tensor, order: int, return_sequences: bool, increments: bool) -> Tensor:
-    """The definition of `ops.full_map.full_map`."""
+    """Return all coordinates of Φ; see `ops.full_map.full_map`."""
     if increments:
         x = x.diff(dim=1)
     powers = [x]

@@ -1,4 +1,4 @@
-"""Intervals from rows of tables on CPUs: the kernel of `csrc/intervals.cpp`."""
+"""Look-up of intervals in the tables on CPUs: the kernel of `csrc/intervals.cpp`."""
 
 from __future__ import annotations
 

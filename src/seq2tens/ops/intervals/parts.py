@@ -1,4 +1,4 @@
-"""Values of beginnings and ends of blocks of steps, and of stretches of blocks: the parts of any interval."""
+"""The parts of any interval: suffixes and prefixes of blocks of steps, and stretches of whole blocks."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from seq2tens.ops.subwords import join
 class Parts(NamedTuple):
     """Tables with one row for every step or block of every sequence.
 
-    `ends` holds the values of the steps from one to the end of its block, on the states of the chains;
-    `beginnings` those of the steps from the beginning of a block up to one, on all words; `stretches` those
-    of whole blocks, see `make_stretches`.
+    For each step, `ends` holds the values of the steps from it to the end of its block, for the states of the
+    chains, and `beginnings` those from the beginning of the block up to it, for all subwords. `stretches`
+    holds the values of consecutive whole blocks, see `make_stretches`.
     """
 
     ends: Float[Tensor, "steps states width"]
@@ -26,7 +26,7 @@ class Parts(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The rows of the tables that make up each interval: an end, two stretches and a beginning."""
+    """The rows of the tables that make up each interval: the end of a block, two stretches, a beginning."""
 
     end: Int[Tensor, " intervals"]
     left: Int[Tensor, " intervals"]
@@ -35,11 +35,11 @@ class Rows(NamedTuple):
 
 
 def make_stretches(values: Float[Tensor, "batch blocks words width"], chains: Chains) -> Tensor:
-    """For each power of two below the number of blocks, and each block, the values of a stretch of blocks.
+    """Return the values of a stretch of blocks for each block and each power 2^k below the number of blocks.
 
-    Where bit k of a block's number is 1 it begins at the last border of 2^k blocks and ends with the block;
-    where it is 0 it begins with the block and ends at the next border. Rows are numbered by k, sequence and
-    block, and the last one is nothing at all.
+    If bit k of the block's number is 1, the stretch begins at the last multiple of 2^k and ends with the
+    block. If the bit is 0, it begins with the block and ends before the next multiple. Rows are ordered by k,
+    sequence and block; one more row at the end stands for an empty stretch.
     """
     number = torch.arange(values.shape[1], device=values.device)
     before = after = values

@@ -1,4 +1,4 @@
-"""Intervals from rows of tables, in operations of torch: the definition."""
+"""Look-up of intervals in the tables, in operations of torch: the definition."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from seq2tens.ops.subwords import join
 
 
 def look_up(parts: Parts, rows: Rows, chains: Chains) -> Tensor:
-    """Levels of every interval, `(intervals, levels, width)`."""
+    """Return the levels of every interval, `(intervals, levels, width)`."""
     states = parts.ends.index_select(0, rows.end)
     for table, chosen in (
         (parts.stretches, rows.left),

@@ -21,7 +21,7 @@ dispatch.register("ls2t", "reference", reference.ls2t, dispatch.always_supported
 
 
 class Functionals(NamedTuple):
-    """What the recursion computes, whatever the sequence."""
+    """The functionals that the recursion computes: their parameters and options, without a sequence."""
 
     weight: Tensor
     bias: Tensor | None
@@ -34,7 +34,7 @@ class Functionals(NamedTuple):
     def run(
         self, x: Tensor, mask: Tensor | None, state: Tensor | None = None, return_sequences: bool = True
     ) -> tuple[Tensor, Tensor]:
-        """Levels and final state of some sequences, both in the accumulation dtype."""
+        """Return the levels and the final state of some sequences, both in the accumulation dtype."""
         weight, bias, coefficients, decay, chains, reverse, backend = self
         same_device(
             x=x, weight=weight, bias=bias, lift_coefficients=coefficients, decay=decay, mask=mask, state=state
@@ -50,7 +50,7 @@ class Functionals(NamedTuple):
 
 
 def backends() -> dict[str, str | None]:
-    """The backends of the recursion, and why one cannot run on this machine; None if it can."""
+    """Return, for every backend of the recursion, why it cannot run on this machine; None if it can."""
     on_gpu, on_cpu = (_reasons(device) for device in ("cuda" if torch.cuda.is_available() else "cpu", "cpu"))
     return {**on_cpu, "triton": on_gpu["triton"]}
 
@@ -62,7 +62,7 @@ def _reasons(device: str) -> dict[str, str | None]:
 
 
 def accumulation_dtype(*tensors: Tensor) -> torch.dtype:
-    """Common dtype, at least float32: half precision overflows from level 2 on."""
+    """Return the common dtype, but at least float32: half precision overflows from level 2 on."""
     dtype = torch.float32
     for tensor in tensors:
         dtype = torch.promote_types(dtype, tensor.dtype)
@@ -74,6 +74,6 @@ def _of_dtype(tensor: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _powers(decay: Tensor, order: int) -> Tensor:
-    """decay^0, …, decay^order in float64: what a step rounds away is lost at every step."""
-    wide = decay if decay.device.type == "mps" else decay.double()  # which has no float64
+    """Return decay^0, …, decay^order in float64, because a rounding error would recur at every step."""
+    wide = decay if decay.device.type == "mps" else decay.double()  # MPS has no float64
     return wide ** torch.arange(order + 1, device=decay.device)[:, None]

@@ -1,12 +1,12 @@
-"""What every fused backend shares as an operation of torch: its arguments, and how it is differentiated.
+"""The fused backends as custom operations of torch, with their derivatives.
 
 A backend is a pair of custom operations. The forward one takes a `Recursion` and returns the levels along
-time, the final state, and what is saved for the backward one, which returns the first derivatives: states
-from which it starts again (checkpoints) and, while they are few, the products with all vectors. Second
-derivatives are rare, so autograd takes them through the reference.
+time, the final state, and what is saved for the backward one: states from which the scan can be restarted
+(checkpoints) and, if they are not too large, the products with all vectors. The backward one returns the
+first derivatives. Second derivatives are rare, so autograd takes them through the reference.
 
-The dispatcher and its autograd for custom operations cost as much as a small layer, so where nobody watches
-the same functions run without it.
+The dispatcher and its autograd for custom operations cost as much as a small layer. If nothing traces or
+intercepts operations, the same functions run without them.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ _BACKWARD_SCHEMA = (
     "-> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)"
 )
 
-_BEFORE_INPUTS = 2 + len(Saved._fields)  # arguments of the backward operation
+_BEFORE_INPUTS = 2 + len(Saved._fields)  # arguments of the backward operation that precede the inputs
 
 
 class Backend(NamedTuple):
-    """What a backend computes, and memory for it.
+    """The functions of a backend.
 
-    `forward(recursion, keeps_products)` gives levels along time, final state, and what is saved for
-    `backward(dout, dfinal, saved, recursion)`, which gives derivatives by `recursion.differentiable`; None
-    stands for zeros. Whether products fit depends on sizes, which whoever traces an operation may leave open:
-    it keeps none.
+    `forward(recursion, keeps_products)` returns the levels along time, the final state, and what is saved for
+    `backward(dout, dfinal, saved, recursion)`. The latter returns the gradients of
+    `recursion.differentiable`; a `dout` or `dfinal` of None stands for zeros. Whether products are kept
+    depends on sizes, which may be symbolic while an operation is traced, so a traced one keeps none.
     """
 
     forward: Callable[[Recursion, bool], Results]
@@ -51,7 +51,7 @@ class Backend(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """The two operations of a backend, and what they compute."""
+    """The two custom operations of a backend, and the backend itself."""
 
     forward: Any
     backward: Any
@@ -59,7 +59,7 @@ class Pair(NamedTuple):
 
 
 def register(name: str, backend: Backend, device_types: str | None = None) -> Pair:
-    """Make a backend known to torch as the operations `name` and `name_backward`."""
+    """Register a backend with torch as the operations `name` and `name_backward`."""
     custom_op = partial(torch.library.custom_op, mutates_args=(), device_types=device_types)
 
     @custom_op(name, schema=_FORWARD_SCHEMA)
@@ -84,7 +84,7 @@ def register(name: str, backend: Backend, device_types: str | None = None) -> Pa
 
 
 def call(pair: Pair, recursion: Recursion) -> tuple[Tensor, Tensor]:
-    """Levels, along time or at the end, and final state."""
+    """Return the levels, along time or at the end, and the final state."""
     if may_be_differentiated(*recursion.tensors):
         recursion = recursion._replace(keep=True)
     if is_observed(recursion.x):
@@ -101,7 +101,7 @@ def call(pair: Pair, recursion: Recursion) -> tuple[Tensor, Tensor]:
 
 
 def _register_derivatives(pair: Pair) -> None:
-    """Tell autograd how the pair of operations belongs together."""
+    """Register the backward operation as the derivative of the forward one, and its own derivative."""
 
     def setup(ctx: Any, inputs: tuple, output: tuple) -> None:
         ctx.save_for_backward(*inputs[:TENSORS], *output[2:])
@@ -119,13 +119,13 @@ def _register_derivatives(pair: Pair) -> None:
 
 
 class _Unobserved(torch.autograd.Function):
-    """A pair of operations under autograd, without the dispatcher."""
+    """The pair of operations under autograd, without going through the dispatcher."""
 
     @staticmethod
     def forward(ctx: Any, pair: Pair, rest: tuple, *tensors: Tensor | None) -> tuple[Tensor, Tensor]:
         output, final, saved = pair.backend.forward(Recursion(*tensors, *rest), True)  # type: ignore[arg-type]
         ctx.save_for_backward(*tensors, *saved)
-        ctx.set_materialize_grads(False)  # seldom are both results differentiated
+        ctx.set_materialize_grads(False)  # usually only one of the two results is differentiated
         ctx.pair, ctx.rest, ctx.shapes = pair, rest, (output.shape, final.shape)
         return output, final
 
@@ -135,7 +135,7 @@ class _Unobserved(torch.autograd.Function):
         tensors, saved = kept[:TENSORS], Saved(*kept[TENSORS:])
         recursion = Recursion(*tensors, *ctx.rest)
         present = dout if dfinal is None else dfinal
-        # with a graph of its own the backward pass is to be differentiated again
+        # grad mode in a backward pass means that it will be differentiated again
         if torch.is_grad_enabled() or (present is not None and is_observed(present)):
             pairs = zip((dout, dfinal), ctx.shapes, strict=True)
             incoming = (recursion.x.new_zeros(shape) if t is None else t for t, shape in pairs)
@@ -146,7 +146,7 @@ class _Unobserved(torch.autograd.Function):
 
 
 def _as_inputs(gradients: tuple[Tensor, ...], tensors: Sequence[Tensor | None]) -> tuple[Tensor | None, ...]:
-    """Derivatives by all tensors, each in its dtype."""
+    """Return the gradients of all tensors, each in the dtype of its tensor."""
     by_tensor: list[Tensor | None] = list(gradients)
     by_tensor.insert(MASK, None)
     pairs = zip(tensors, by_tensor, strict=True)
@@ -174,7 +174,7 @@ def _differentiate_twice(ctx: Any, *incoming: Tensor) -> tuple:
 
 
 def _reference_gradients(recursion: Recursion, dout: Tensor, dfinal: Tensor) -> list[Tensor | None]:
-    """What a backward operation returns, as a differentiable function."""
+    """Return what the backward operation returns, computed with differentiable operations."""
     out, final = reference.ls2t(recursion)
     pairs = [(out, dout), (final, dfinal)] if recursion.return_sequences else [(final, dfinal)]
     outputs, cotangents = zip(*pairs, strict=True)

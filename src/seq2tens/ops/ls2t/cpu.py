@@ -39,7 +39,7 @@ class Forward(native.Struct):
 
 
 class Backward(native.Struct):
-    """Its adjoint; see `csrc/seq2tens.h`."""
+    """A backward pass of the recursion; see `csrc/seq2tens.h`."""
 
     name = "seq2tens_ls2t_gradients"
     _fields_ = (
@@ -50,12 +50,12 @@ class Backward(native.Struct):
 
 class _Words(NamedTuple):
     struct: Words
-    arrays: list[array[int]]  # kept alive, the struct knows where they are
+    arrays: list[array[int]]  # the struct holds their addresses, so they must stay alive
 
 
 @lru_cache(maxsize=256)
 def words_of(chains: Chains, components: int) -> _Words:
-    """Words that cover all states: one for each state that no other extends."""
+    """Return words that cover all states: one for each state that has no children."""
     parents = set(chains.parent)
     ends = [state for state in range(len(chains.parent)) if state not in parents]
     level_of = {state: level for level, state in enumerate(chains.output)}
@@ -81,23 +81,23 @@ def words_of(chains: Chains, components: int) -> _Words:
 
 
 def steps_per_block(weight_shape: tuple[int, ...]) -> int:
-    """Steps per matrix product: as many as keep its result well within a core's cache."""
+    """Return the number of steps per matrix product, such that the result fits into the cache of a core."""
     components, _, width = weight_shape
     return max(32, min(256, 40960 // max(1, components * width) // 32 * 32))
 
 
 def unsupported(recursion: Recursion) -> str | None:
-    """Why the kernels cannot take these arguments; None if they can."""
+    """Return why the kernels cannot handle these arguments; None if they can."""
     return cpu_unsupported(*recursion.tensors)
 
 
 def ls2t(recursion: Recursion) -> tuple[Tensor, Tensor]:
-    """Same meaning as `reference.ls2t`."""
+    """Compute the same as `reference.ls2t`."""
     return call(_pair, recursion)
 
 
 def _describe(recursion: Recursion) -> Forward:
-    """The struct of a call, without its results."""
+    """Return the struct of a call, without the addresses of its results."""
     (batch, length, features), (components, _, width) = recursion.x.shape, recursion.weight.shape
     x, weight, bias, coefficients, powers, mask, state = recursion.tensors
     if coefficients is None and powers is not None:
@@ -122,8 +122,8 @@ def _empty_results(recursion: Recursion, keeps_products: bool = False) -> Result
 
 
 def _forward(recursion: Recursion, keeps_products: bool) -> Results:
-    """Levels along time, final state, and what is saved: the state before every block of steps, products."""
-    # which kernels keep for some sizes only, see `csrc/seq2tens.h`
+    """Return levels along time, final state, and what is saved: the state before each block, and products."""
+    # the kernels keep products for some sizes only, see `csrc/seq2tens.h`
     results = _empty_results(recursion, keeps_products and _fits_kernels(recursion))
     struct = _describe(recursion)
     struct.final = results.final.data_ptr()
@@ -147,7 +147,7 @@ def _point_to(struct: Forward, saved: Saved) -> None:
 def _backward(
     dout: Tensor | None, dfinal: Tensor | None, saved: Saved, recursion: Recursion
 ) -> tuple[Tensor, ...]:
-    """Derivatives by x, weight, bias, coefficients, powers and state, of size 0 where these are missing."""
+    """Return gradients of x, weight, bias, coefficients, powers and state, of size 0 for a missing one."""
     struct = _describe(recursion)
     _point_to(struct, saved)
     incoming = [None if t is None else t.contiguous() for t in (dout, dfinal)]

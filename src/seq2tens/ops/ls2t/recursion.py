@@ -1,4 +1,4 @@
-"""The arguments of the recursion as one value, from the caller to the kernel."""
+"""The arguments of the recursion in one named tuple, passed from the caller down to the kernel."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from torch import Tensor
 
 from seq2tens.ops.chains import Chains
 
-TENSORS = 7  # the first fields, differentiable all but one:
+TENSORS = 7  # number of leading fields that are tensors; all but the mask are differentiable
 MASK = 5
-_WIDE = (3, 4)  # derivatives by coefficients and powers are float64
+_WIDE = (3, 4)  # gradients of the coefficients and the powers are float64
 
-# Numbers that may be kept of products, 64 MiB in float32: long sequences are to fit into memory.
+# Most products that a forward pass keeps, 64 MiB in float32, so that long sequences fit into memory.
 MOST_PRODUCTS = 2**24
 
 
 class Saved(NamedTuple):
-    """What a forward pass leaves for the backward pass, of size 0 where it leaves nothing."""
+    """Tensors that the forward pass saves for the backward pass; those that are not saved have size 0."""
 
     checkpoints: Tensor
     products: Tensor
 
 
 class Results(NamedTuple):
-    """Of a forward pass: levels along time and final state."""
+    """Results of a forward pass: levels along time, final state, and what it saves."""
 
     output: Tensor
     final: Tensor
@@ -33,7 +33,7 @@ class Results(NamedTuple):
 
 
 class Recursion(NamedTuple):
-    """What is computed, and of which sequences."""
+    """Arguments of one run of the recursion: sequences, parameters and options."""
 
     x: Tensor
     weight: Tensor
@@ -49,28 +49,28 @@ class Recursion(NamedTuple):
 
     @classmethod
     def of(cls, arguments: tuple[Any, ...]) -> Recursion:
-        """From the arguments of the operation, which knows tensors, numbers and lists of them."""
+        """Build it from the arguments of a custom operation, which may only be tensors, numbers and lists."""
         chains = Chains(*(tuple(each) for each in arguments[TENSORS : TENSORS + 3]))
         fields: tuple[Any, ...] = (*arguments[:TENSORS], chains, *arguments[TENSORS + 3 :])
         return cls(*fields)
 
     @property
     def arguments(self) -> tuple[Any, ...]:
-        """What `of` is given."""
+        """The arguments of the custom operation; the inverse of `of`."""
         return *self.tensors, *self.chains, self.reverse, self.return_sequences, self.keep
 
     @property
     def tensors(self) -> tuple[Tensor | None, ...]:
-        """The first fields."""
+        """The leading fields, which are tensors or None."""
         return self.x, self.weight, self.bias, self.coefficients, self.powers, self.mask, self.state
 
     @property
     def differentiable(self) -> tuple[Tensor | None, ...]:
-        """The tensors that derivatives are taken by, in the order of the backward operation's results."""
+        """The tensors that have gradients, in the order of the results of the backward operation."""
         return self.x, self.weight, self.bias, self.coefficients, self.powers, self.state
 
     def empty_results(self, blocks: int, kept_dtype: torch.dtype, keeps_products: bool = False) -> Results:
-        """Memory for the levels, the final state, a checkpoint for each block of steps, and products."""
+        """Allocate the levels, the final state, a checkpoint for each block of steps, and the products."""
         (batch, length, _), (components, _, width) = self.x.shape, self.weight.shape
         states, steps = len(self.chains.component), length if self.return_sequences else 0
         size = batch * length * components * width
@@ -84,7 +84,7 @@ class Recursion(NamedTuple):
         )
 
     def empty_gradients(self) -> tuple[Tensor, ...]:
-        """Memory for the derivatives by the differentiable tensors, of size 0 for one that is missing."""
+        """Allocate the gradients of the differentiable tensors, of size 0 where a tensor is missing."""
         none = self.x.new_empty(0)
         wide = none if self.coefficients is None and self.powers is None else none.double()
         return tuple(

@@ -14,8 +14,8 @@ def ls2t(recursion: Recursion) -> tuple[Tensor, Tensor]:
     """Return the levels along time (or at the end) and the state after the last step.
 
     For a state h with word a_1 … a_m, lift coefficients c and decay λ (whose m-th power is `powers[m]`),
-    each step does h_m ← λ^m h_m + Σ_j c_j · λ^(m-j) h_(m-j) · a_(m-j+1) ··· a_m. Levels come one after the
-    other, each for all times at once, because level m needs lower levels only.
+    each step does h_m ← λ^m h_m + Σ_j c_j · λ^(m-j) h_(m-j) · a_(m-j+1) ··· a_m. Levels are computed one
+    after the other, each for all steps at once, because level m only depends on lower levels.
     """
     x, weight, bias, coefficients, powers, mask, state, chains, reverse, return_sequences, _ = recursion
     if coefficients is None:
@@ -26,7 +26,7 @@ def ls2t(recursion: Recursion) -> tuple[Tensor, Tensor]:
         x, mask = x.flip(1), None if mask is None else mask.flip(1)
     with full_precision(x):
         factors = _project(x, weight, bias, mask)
-    before: list[Tensor] = []  # value of each state when a step begins, already faded
+    before: list[Tensor] = []  # value of each state at the beginning of a step, decay already applied
     paths: list[Tensor] = []
     for s, depth in enumerate(chains.depth):
         inflow = _inflow(s, chains, before, factors, coefficients)
@@ -35,7 +35,7 @@ def ls2t(recursion: Recursion) -> tuple[Tensor, Tensor]:
         paths.append(path)
         previous = torch.cat([state[:, s : s + 1], path[:, :-1]], dim=1)
         before.append(previous if gain is None else gain * previous)
-    final = torch.stack([path[:, -1] for path in paths], dim=1).to(x.dtype)  # decay is float64
+    final = torch.stack([path[:, -1] for path in paths], dim=1).to(x.dtype)  # float64 if there is decay
     if not return_sequences:
         return final[:, list(chains.output)], final
     output = torch.stack([paths[s] for s in chains.output], dim=2).to(x.dtype)
@@ -43,8 +43,8 @@ def ls2t(recursion: Recursion) -> tuple[Tensor, Tensor]:
 
 
 def _project(x: Tensor, weight: Tensor, bias: Tensor | None, mask: Tensor | None) -> Tensor:
-    """Inner products with every component, `(components, batch, time, width)`; 0 at masked steps."""
-    if mask is not None:  # before the product: padding may hold NaN
+    """Return inner products with every component, `(components, batch, time, width)`; 0 at masked steps."""
+    if mask is not None:  # before the product, because padding may hold NaN
         x = torch.where(mask[..., None], x, 0.0)
     factors = torch.einsum("btd,cdn->cbtn", x, weight)
     if bias is not None:
@@ -53,7 +53,7 @@ def _project(x: Tensor, weight: Tensor, bias: Tensor | None, mask: Tensor | None
 
 
 def _inflow(s: int, chains: Chains, before: list[Tensor], factors: Tensor, coefficients: Tensor) -> Tensor:
-    """What one step adds to state s: the last j vectors of its word all meet this step, j = 1, …, p."""
+    """Return what a step adds to state s: terms that pair it with the last j vectors, j = 1, …, p."""
     total: Tensor | None = None
     product: Tensor | None = None
     ancestor = s
@@ -70,7 +70,7 @@ def _inflow(s: int, chains: Chains, before: list[Tensor], factors: Tensor, coeff
 
 
 def _gain(powers: Tensor | None, depth: int, mask: Tensor | None) -> Tensor | None:
-    """What is left after one step of a state of this depth; a masked step takes no time."""
+    """Return the decay factor of one step for a state of this depth; masked steps do not decay."""
     if powers is None:
         return None
     gain = powers[depth]
@@ -78,14 +78,14 @@ def _gain(powers: Tensor | None, depth: int, mask: Tensor | None) -> Tensor | No
 
 
 def _accumulate(inflow: Tensor, gain: Tensor | None, initial: Tensor) -> Tensor:
-    """h[i] = gain[i] · h[i-1] + inflow[i] along axis 1."""
+    """Compute h[i] = gain[i] · h[i-1] + inflow[i] along axis 1."""
     if gain is None:
         return initial[:, None] + inflow.cumsum(1)
     gain = gain.expand_as(inflow)
     first = inflow[:, :1] + gain[:, :1] * initial[:, None]
     path = torch.cat([first, inflow[:, 1:]], dim=1)
     step = 1
-    while step < path.shape[1]:  # each round doubles the number of steps that a value has seen
+    while step < path.shape[1]:  # each round doubles the number of steps that a value covers
         reached = path[:, step:] + gain[:, step:] * path[:, :-step]
         gain = torch.cat([gain[:, :step], gain[:, step:] * gain[:, :-step]], dim=1)
         path = torch.cat([path[:, :step], reached], dim=1)

@@ -1,9 +1,10 @@
 """The recursion on GPUs: Triton kernels as custom operations of torch, forward and backward.
 
-Time is cut into chunks. torch multiplies a chunk with the weights, a kernel scans the products, and the state
-at the end enters the next chunk; projections of the whole sequence never exist. The backward pass starts each
-chunk from a state that the forward pass kept, runs it again, and walks back. Triton is imported on the
-first call. With TRITON_INTERPRET=1 in the environment it runs on CPUs, for tests.
+Time is cut into chunks. torch multiplies a chunk by the weights, a kernel scans the products, and the state
+at the end of the chunk enters the next one; the projections of the whole sequence are never in memory at
+once. For each chunk, the backward pass repeats the scan from a state that the forward pass saved, then walks
+back through the steps. Triton is imported on the first call. With TRITON_INTERPRET=1 in the environment it
+runs on CPUs, for tests.
 """
 
 from __future__ import annotations
@@ -24,22 +25,22 @@ from seq2tens.ops.ls2t.autograd import Backend, call, register
 from seq2tens.ops.ls2t.recursion import Recursion, Results, Saved
 
 CHUNK = 128  # steps per matrix product; the backward pass holds the states of one chunk
-MANY_LANES = 2**15  # fewer are cut into small programs, so that every processor gets some
+MANY_LANES = 2**15  # fewer lanes are cut into smaller programs, so that every multiprocessor gets some
 _MISSING = "triton is not installed: pip install 'seq2tens[triton]'"
 
 
 def unsupported(recursion: Recursion) -> str | None:
-    """Why this backend cannot run for these arguments; None if it can."""
+    """Return why this backend cannot handle these arguments; None if it can."""
     x = recursion.x
     if x.device.type != "cuda" and not _interpreted():
         return f"`x` is on {x.device} and TRITON_INTERPRET is not 1"
     if any(in_func_transform(t) for t in recursion.tensors if t is not None):
-        return "it has no rules for torch.func transforms; the reference has"
+        return "it has no rules for torch.func transforms; use the reference"
     return None if _installed() else _MISSING
 
 
 def _interpreted() -> bool:
-    # torch.compile cannot look at the environment; while it traces, the kernels' own check has to do
+    # torch.compile cannot read the environment; while it traces, rely on the check of the kernels themselves
     return torch.compiler.is_compiling() or os.environ.get("TRITON_INTERPRET") == "1"
 
 
@@ -54,12 +55,12 @@ def _kernels() -> Any:
 
 
 def ls2t(recursion: Recursion) -> tuple[Tensor, Tensor]:
-    """Same meaning as `reference.ls2t`."""
+    """Compute the same as `reference.ls2t`."""
     return call(_pair, recursion)
 
 
 def _forward(inputs: Recursion, keeps_products: bool) -> Results:
-    """Output along time, final state, and the state before every chunk."""
+    """Return the levels along time, the final state, and the state before every chunk."""
     results = out, state, saved = _empty_results(inputs)
     state.zero_() if inputs.state is None else state.copy_(inputs.state)
     work, levels = _Work(inputs), out if inputs.return_sequences else None
@@ -78,7 +79,7 @@ def _empty_results(inputs: Recursion) -> Results:
 def _backward(
     dout: Tensor | None, dfinal: Tensor | None, saved: Saved, inputs: Recursion
 ) -> tuple[Tensor, ...]:
-    """Derivatives by x, weight, bias, coefficients (0 unless asked for), powers and state."""
+    """Return gradients of x, weight, bias, coefficients, powers and state, of size 0 for a missing one."""
     results = dx, dweight, *_ = inputs.empty_gradients()
     adjoint = torch.zeros_like(saved.checkpoints[:, 0], memory_format=torch.contiguous_format)
     if dfinal is not None:
@@ -110,14 +111,14 @@ _pair = register("seq2tens::ls2t_triton", Backend(_forward, _backward, _empty_re
 
 
 def _chunks(inputs: Recursion) -> list[slice]:
-    """Ranges of steps, in the order in which the recursion meets them."""
+    """Return ranges of steps, in the order in which the recursion visits them."""
     length = inputs.x.shape[1]
     cuts = [(low, min(low + CHUNK, length)) for low in range(0, length, CHUNK)]
     return [slice(length - high, length - low) if inputs.reverse else slice(low, high) for low, high in cuts]
 
 
 class _Chunk(NamedTuple):
-    """A range of steps, with what does not depend on states; both tensors are 0 at masked steps."""
+    """A range of steps with its inputs and projections, both 0 at masked steps."""
 
     steps: slice
     mask: Tensor | None
@@ -129,7 +130,7 @@ class _Chunk(NamedTuple):
 
 
 class _Work:
-    """One call's arguments in the form that the kernels take, and the launches."""
+    """The arguments of one call in the form that the kernels take, and the launches of the kernels."""
 
     def __init__(self, inputs: Recursion) -> None:
         self.inputs = inputs
@@ -149,13 +150,13 @@ class _Work:
         }
 
     def new_sums(self, rows: int) -> Tensor:
-        """Zeros for what every functional of every sequence sums by itself."""
+        """Return zeros for sums that every functional of every sequence accumulates separately."""
         return self.inputs.x.new_zeros(self.inputs.x.shape[0], rows, self.inputs.weight.shape[2])
 
     def chunk(self, steps: slice) -> _Chunk:
         rows = self.inputs.x[:, steps]
         mask = None if self.inputs.mask is None else self.inputs.mask[:, steps].contiguous()
-        if mask is not None:  # before the product: padding may hold NaN
+        if mask is not None:  # before the product, because padding may hold NaN
             rows = torch.where(mask[..., None], rows, 0.0)
         factors = torch.matmul(rows, self.weight)
         if self.inputs.bias is not None:
@@ -164,7 +165,7 @@ class _Work:
         return chunk._replace(factors=chunk.clear(factors))
 
     def scan(self, chunk: _Chunk, state: Tensor, out: Tensor | None, path: Tensor | None) -> None:
-        """Carry the state through the chunk, in place."""
+        """Advance the state through the chunk, in place."""
         levels = out[:, chunk.steps] if out is not None else None
         self._launch(_kernels().scan, chunk, levels, state, path)
 
@@ -176,7 +177,7 @@ class _Work:
         path: Tensor,
         sums: tuple[Tensor | None, ...],
     ) -> Tensor:
-        """Carry the adjoint back, in place; return the derivative by the factors."""
+        """Propagate the adjoint back through the chunk, in place; return the gradient of the factors."""
         da = torch.empty_like(chunk.factors)
         levels = dout[:, chunk.steps] if dout is not None else None
         self._launch(_kernels().retrace, chunk, levels, adjoint, path, da, *sums)
@@ -190,7 +191,7 @@ class _Work:
         with torch.cuda.device_of(self.inputs.x):
             kernel[(-(-batch * width // lanes),)](
                 chunk.factors, levels, *tensors, self.coefficients, self.powers,
-                chunk.mask if self.powers is not None else None,  # without decay, zeros do all that it does
+                chunk.mask if self.powers is not None else None,  # without decay, zero factors are enough
                 batch, width, steps, levels.stride(0) if levels is not None else 0,
                 **self.constants, LANES=lanes, num_warps=warps, enable_fp_fusion=True,
             )  # fmt: skip
@@ -198,7 +199,7 @@ class _Work:
 
 @lru_cache(maxsize=256)
 def _words(chains: Chains, terms: int) -> tuple[tuple[tuple[int, int], ...], ...]:
-    """For every state, the factor of each of its terms and the state that the term starts from."""
+    """Return, for every state, the factor of each of its terms and the state that the term starts from."""
     words = []
     for s in range(len(chains.parent)):
         word: list[tuple[int, int]] = []

@@ -3,13 +3,13 @@
 # ruff: noqa: RUF005
 """The scan over one chunk of time and its adjoint, in Triton.
 
-A lane is one functional of one sequence. It needs no other lane, keeps its states in registers and walks
-through the steps of the chunk. Which state extends which is known to the compiler: `WORDS[s][q]` holds the
-factor of term q of state s and the state that this term starts from, and every loop over it is unrolled.
-The empty word, whose value is 1, stands behind the last state.
+A lane is one functional of one sequence. It is independent of the other lanes, keeps its states in registers
+and walks through the steps of the chunk. The compiler knows which state extends which: `WORDS[s][q]` holds
+the factor of term q of state s and the state that this term starts from, and every loop over it is unrolled.
+The empty word, whose value is 1, comes after the last state.
 
-Only builtins of the language are used, and none of its library functions: those are compiled or interpreted
-as it was decided when triton was first imported, these kernels as it is decided when they are.
+Only builtins of the language are used, none of its library functions. Whether these are compiled or
+interpreted is decided when triton is first imported; for the kernels here, when this module is imported.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def store_all(pointer, stride, values, inside):
 
 @triton.jit
 def add_at(values, INDEX: tl.constexpr, term):
-    """The tuple with one entry increased: tuples cannot be changed in place."""
+    """Return the tuple with `term` added to one entry; tuples cannot be changed in place."""
     return values[:INDEX] + (values[INDEX] + term,) + values[INDEX + 1 :]
 
 
 @triton.jit
 def fade(h, powers, counts, DEPTH: tl.constexpr):
-    """The states when a step begins; a masked step takes no time."""
+    """Apply the decay of one step to the states; masked steps do not decay."""
     values = ()
     for s in tl.static_range(len(DEPTH)):
         gain = powers[DEPTH[s]]
@@ -52,7 +52,7 @@ def fade(h, powers, counts, DEPTH: tl.constexpr):
 
 @triton.jit
 def advance(before, a, c, WORDS: tl.constexpr):
-    """One step from the faded states: each adds c_q · a_0 ··· a_q · (ancestor q + 1) for all its terms q."""
+    """Take a step from the decayed states: each adds c_q · a_0 ··· a_q · (ancestor q + 1) for all terms q."""
     start = before + (1.0,)
     after = ()
     for s in tl.static_range(len(WORDS)):
@@ -67,7 +67,7 @@ def advance(before, a, c, WORDS: tl.constexpr):
 
 @triton.jit
 def tails(start, a, c, WORD: tl.constexpr):
-    """Entry q is what multiplies a_0 ··· a_q in a state: no factor is divided out, so factors may be 0."""
+    """Return, for every q, what multiplies a_0 ··· a_q in a state; without division, as factors may be 0."""
     LAST: tl.constexpr = len(WORD) - 1
     value = c[LAST] * start[WORD[LAST][1]]
     values = (value,)
@@ -79,7 +79,7 @@ def tails(start, a, c, WORD: tl.constexpr):
 
 @triton.jit
 def retreat(adjoint, before, a, c, dc, WORDS: tl.constexpr):
-    """Adjoint of `advance`: derivatives by faded states and factors; `dc` grows, unless it is empty."""
+    """Adjoint of `advance`: return gradients of states and factors, and `dc` with its terms unless empty."""
     start = before + (1.0,)
     dstart = adjoint + (0.0,)
     da = (0.0,) * len(a)
@@ -136,7 +136,7 @@ def retrace(
     WORDS: tl.constexpr, DEPTH: tl.constexpr, OUTPUT: tl.constexpr, COMPONENTS: tl.constexpr,
     TERMS: tl.constexpr, POWERS: tl.constexpr, REVERSE: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
-    """Adjoint of `scan`. Each lane adds to its own sums `dc` and `dpowers`."""
+    """Adjoint of `scan`; each lane adds to its own sums `dc` and `dpowers`."""
     STATES: tl.constexpr = len(WORDS)
     lane = tl.program_id(0) * LANES + tl.arange(0, LANES)
     inside = lane < batch * width

@@ -1,4 +1,4 @@
-"""Paths to numbers: pools along time."""
+"""Pooling along time: summaries of the path of each functional."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Levels = Float[Tensor, "batch time width"]
 Lengths = Int[Tensor, " batch"]
 Pooled = Float[Tensor, "batch width"]
 
-# A comparison is a ramp of width 1 / steepness, not a jump: rounding must not decide about a step.
+# A comparison is a ramp of width 1 / steepness instead of a jump, so that rounding does not decide a step.
 STEEPNESS = 8.0
 
 for _operation in ("pool_path", "pool_contest"):
@@ -23,19 +23,19 @@ for _operation in ("pool_path", "pool_contest"):
 
 
 class PathPools(NamedTuple):
-    """Three numbers for every functional: how often, how long in a row and how unsteadily it is high."""
+    """Three statistics of the path of every functional, relative to a threshold."""
 
-    share: Pooled  # of the steps above the threshold
-    stretch: Pooled  # the most of them in a row, as a share of all steps
-    changes: Pooled  # how often the threshold is crossed, per step
+    share: Pooled  # fraction of the steps above the threshold
+    stretch: Pooled  # longest run of such steps, as a fraction of all steps
+    changes: Pooled  # crossings of the threshold per step
 
 
 def pool_path(
     path: Levels, lengths: Lengths, threshold: Float[Tensor, " width"], steepness: float = STEEPNESS
 ) -> PathPools:
-    """When a path is above a threshold.
+    """Summarise when a path is above a threshold.
 
-    Sequences have at least one step; those from `lengths` on are not looked at.
+    Every sequence must have at least one step; steps beyond `lengths` are ignored.
     """
     path = path.to(accumulation_dtype(path))
     threshold = threshold.to(path.dtype)
@@ -43,9 +43,9 @@ def pool_path(
 
 
 def pool_contest(path: Levels, lengths: Lengths, groups: int) -> tuple[Pooled, Pooled]:
-    """How high each functional is when it is the highest of its group, and how often it is the lowest.
+    """Return how high each functional is while highest in its group, and how often it is the lowest.
 
-    Functional k belongs to group k mod `groups`, which divides their number; both are means over time.
+    Functional k belongs to group k mod `groups`, which must divide their number. Both are means over time.
     """
     path = path.to(accumulation_dtype(path))
     pooled: tuple[Pooled, Pooled] = dispatch.run("pool_contest", None, path, lengths, groups, STEEPNESS)

@@ -1,4 +1,4 @@
-"""The pools on CPUs: the kernels of `csrc/pooling.cpp`."""
+"""Pooling on CPUs: the kernels of `csrc/pooling.cpp`."""
 
 from __future__ import annotations
 
@@ -55,5 +55,5 @@ def _sizes(path: Tensor) -> tuple[int, ...]:
 
 
 def _rows_each(path: Tensor, pools: int) -> tuple[Tensor, ...]:
-    """Room for so many pools of every sequence."""
+    """Allocate `pools` results, each with a row for every sequence."""
     return tuple(path.new_empty(path.shape[0], path.shape[2]) for _ in range(pools))

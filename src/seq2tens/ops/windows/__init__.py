@@ -13,9 +13,10 @@ dispatch.register("windows", "reference", reference.slide, dispatch.always_suppo
 
 
 def slide(functionals: Functionals, x: Tensor, mask: Tensor | None, window: int, stride: int) -> Tensor:
-    """Levels of the windows that begin at steps 0, stride, …, `(batch, windows, levels, width)`.
+    """Return the levels of the windows that begin at steps 0, stride, …, `(batch, windows, levels, width)`.
 
-    A backend asked for by name runs the scans of the reference, where the windows' own kernel cannot run.
+    Windows have a kernel of their own on CPUs. Any other backend requested by name runs the scans of the
+    reference implementation.
     """
     backend = None if functionals.backend in (None, "auto", "cpu") else "reference"
     levels: Tensor = dispatch.run("windows", backend, functionals, x, mask, window, stride)

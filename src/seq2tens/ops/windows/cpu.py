@@ -43,7 +43,7 @@ def slide(functionals: Functionals, x: Tensor, mask: Tensor | None, window: int,
 
 
 def _lift(coefficients: Tensor | None) -> Tensor | None:
-    """Coefficients for the kernel, None for the plain recursion."""
+    """Return the lift coefficients for the kernel, None for the plain recursion."""
     if coefficients is None or coefficients.tolist() == [1.0]:
         return None
     return coefficients.double().contiguous()

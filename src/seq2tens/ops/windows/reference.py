@@ -1,6 +1,7 @@
 """The functionals of all windows of a sequence, in operations of torch and scans of blocks of steps.
 
-Time is cut into blocks as long as a window. A window is then the end of a block and a beginning of the next.
+Time is cut into blocks as long as a window. A window is then the end of one block and the beginning of the
+next.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from torch.utils.checkpoint import checkpoint
 from seq2tens.ops.ls2t import Functionals
 from seq2tens.ops.subwords import join, make_subwords, mirrored
 
-PIECE = 2**20  # numbers at a time, as many as stay in the caches
+PIECE = 2**20  # numbers computed at a time, few enough to stay in the caches
 
 
 def slide(functionals: Functionals, x: Tensor, mask: Tensor | None, window: int, stride: int) -> Tensor:
-    """Levels of the windows that begin at steps 0, stride, …, `(batch, windows, levels, width)`."""
+    """Return the levels of windows that begin at steps 0, stride, …, `(batch, windows, levels, width)`."""
     tensors = [t for t in (x, *functionals[:3]) if t is not None]
     differentiated = torch.is_grad_enabled() and any(t.requires_grad for t in tensors)
     return torch.cat(list(_pieces(functionals, x, mask, window, stride, differentiated)), dim=1)
@@ -33,16 +34,16 @@ class _Blocks(NamedTuple):
     mask: Tensor | None
 
     def steps(self, first: int, last: int) -> _Blocks:
-        """Some steps of every block."""
+        """Return the steps from `first` to `last - 1` of every block."""
         return _Blocks(self.x[:, first:last], None if self.mask is None else self.mask[:, first:last])
 
 
 def _pieces(
     functionals: Functionals, x: Tensor, mask: Tensor | None, window: int, stride: int, again: bool
 ) -> Iterator[Tensor]:
-    """The windows, piece by piece: a piece is some steps of a block or, if blocks are short, some blocks.
+    """Yield the levels of windows piece by piece: some steps of a block or, if blocks are short, some blocks.
 
-    With `again` the backward pass computes a piece again, in place of keeping what it needs.
+    With `again` the backward pass recomputes each piece instead of keeping what it needs.
     """
     batch, time, _ = x.shape
     starts = time - window + 1
@@ -60,7 +61,7 @@ def _pieces(
 
 
 def _cut(x: Tensor, mask: Tensor | None, first: int, blocks: int, window: int) -> _Blocks:
-    """Blocks from a step on; beyond the end of the sequences they hold 0."""
+    """Return blocks from step `first` on; beyond the end of the sequences they hold 0."""
 
     def cut(tensor: Tensor) -> Tensor:
         part = tensor[:, first : first + blocks * window]
@@ -81,7 +82,7 @@ class _Pieces:
         self.beginnings = functionals._replace(chains=make_subwords(chains).chains)
 
     def windows(self, starts: int, again: bool) -> Iterator[tuple[int, Tensor]]:
-        """The first step of each piece, and the levels of the windows that begin in it, `starts` in all."""
+        """Yield the first step of each piece and the levels of the windows that begin in it."""
         borders, state = self._borders(), None
         for begin in range(0, starts, self.piece):
             run = partial(checkpoint, self._run, use_reentrant=False) if again else self._run
@@ -89,7 +90,7 @@ class _Pieces:
             yield begin, values
 
     def _borders(self) -> list[Tensor | None]:
-        """For the last piece to the first, the state of the scan from the blocks' ends where it begins."""
+        """Return the initial states of the pieces in a scan from the end of the blocks, last piece first."""
         borders: list[Tensor | None] = [None]
         window = self.here.x.shape[1]
         for begin in reversed(range(self.piece, window, self.piece)):
@@ -99,7 +100,7 @@ class _Pieces:
         return borders
 
     def _run(self, begin: int, border: Tensor | None, state: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Levels of the windows that begin in a piece, and the state of the scan of the following blocks."""
+        """Return the levels of windows that begin in a piece, and the next state in the following blocks."""
         end = begin + self.piece
         left, _ = self.ends.run(*self.here.steps(begin, end), border)
         right, after = self.beginnings.run(*self.following.steps(begin, end), state)
