@@ -191,7 +191,7 @@ def test_static_columns():
             lambda: from_frame(LONG, wide=True, id="stay", label="died"),
             "`frame` as a wide table must have columns of steps such as `x_0`, got `hour`; name the "
             "`channels`, or "
-            "give the columns of each",
+            "pass the columns of each",
         ),
         (
             lambda: from_frame(pd.DataFrame({"x_0": [1.0], "x_1": [1.0], "y_0": [2.0]}), wide=True),
