@@ -41,7 +41,7 @@ def is_first() -> bool:
 
 
 def find_device(device: str) -> torch.device:
-    """Return the device that `make_fabric` would take, without importing Fabric if only the CPU will do."""
+    """Return the device that `make_fabric` would take; if that is the CPU, without importing Fabric."""
     if device == "cpu" or (device == "auto" and not torch.accelerator.is_available()):
         return torch.device("cpu")
     return make_fabric(device).device

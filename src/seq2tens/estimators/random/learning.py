@@ -86,7 +86,7 @@ class LearnsOn:
         return self._solve()
 
     def merge(self, other: Self) -> Self:
-        """Add the sequences of another model with the same calibration, which remains unchanged."""
+        """Add what another model with the same calibration has learned; `other` is not changed."""
         self._check_sums(self)
         self._check_sums(other)
         check.require(

@@ -1,4 +1,4 @@
-"""Fits to more data than fit in memory or on one machine: parts are summed, and the sums merged."""
+"""Training on more data than memory or one machine can hold: parts are summed, and the sums merged."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class SavedModel(NamedTuple):
 def write(folder: Path, document: dict[str, Any], tensors: Tensors) -> None:
     """Write all files; the format and the digests are added to the document."""
     content = safetensors.torch.save(tensors)
-    # Convert to what will be read, since JSON turns all keys into strings.
+    # Hash what will be read: JSON turns all keys into strings.
     document = json.loads(json.dumps({"format": FORMAT, **document, "digest": {TENSORS: _sha256(content)}}))
     document["digest"][DOCUMENT] = _document_digest(document)
     text = json.dumps(document, indent=1).encode()
