@@ -15,8 +15,8 @@ if data := os.environ.pop("SEQ2TENS_DATA", None):
     if not Path(data).is_dir():
         raise pytest.UsageError(f"SEQ2TENS_DATA must name a folder that exists, got {data!r}")
     os.environ["SEQ2TENS_DATA"] = str(Path(data).resolve())  # some tests change to another folder
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what runs in its background
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # else processes of tests would ignore Ctrl-C
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a background job of a shell
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # or subprocesses of tests would ignore Ctrl-C
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def generator() -> torch.Generator:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip what needs real files where these are not at hand; start from one number of threads."""
+    """Skip tests whose data files are missing, and set the same number of threads for every test."""
     torch.set_num_threads(THREADS)
     for mark in item.iter_markers("data"):
         folder = os.environ.get("SEQ2TENS_DATA")
@@ -38,5 +38,5 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture
 def reference():
-    """Load a file of the authors' numbers by name, in a test that is marked with `data("../reference")`."""
+    """Load reference results of the authors by file name; the test is marked with `data("../reference")`."""
     return lambda name: np.load(Path(os.environ["SEQ2TENS_DATA"], "..", "reference", name))

@@ -1,13 +1,13 @@
-"""The picture of the house, as README and CONTRIBUTING show it: `python tests/house.py` writes it into both.
+"""The architecture overview in README and CONTRIBUTING: `python tests/house.py` writes it into both.
 
-`test_house.py` holds the walls up, and compares.
+`test_house.py` compares them, and checks that imports respect it.
 """
 
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-# Each room may import those after it.
+# Packages, called rooms; each may import those after it.
 ROOMS = {
     "cli": "the command `seq2tens`, one file per command",
     "experiments": "the paper's tables: cells, runners, reports, baselines",
@@ -24,13 +24,13 @@ ROOMS = {
     "ops": "every operation: its definition, its fast versions, one choice",
     "csrc": "the kernels, C++ behind a plain C interface",
 }
-# What every room may import.
+# Modules that every room may import.
 GROUND = ["plots", "_storage", "_checks", "_archives", "_errors", "_moved"]
 BLOCK = re.compile(r"<!-- the house -->\n.*?<!-- built -->\n", re.DOTALL)
 
 
 def picture() -> str:
-    """The rooms, from the roof to the ground; imports go downwards."""
+    """Return the list of rooms from top to bottom; imports go downwards."""
     width = max(map(len, ROOMS))
     lines = [f"    {room:<{width}}  {what}" for room, what in ROOMS.items()]
     return "<!-- the house -->\n" + "\n".join(lines) + "\n<!-- built -->\n"

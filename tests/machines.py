@@ -1,8 +1,8 @@
-"""The tests of the numerical parts once more, on machines that this one can pass for: `make test-machines`.
+"""Runs the tests of the numerical parts on machines that this one can emulate: `make test-machines`.
 
     python tests/machines.py [NAME ...]
 
-A machine is an environment. Two need more than that: a copy of torch or of the package, made for the purpose.
+A machine is a set of environment variables. Two also need a modified copy of torch or of the package.
 """
 
 import os
@@ -19,13 +19,13 @@ from xml.etree import ElementTree
 
 ROOT = Path(__file__).parents[1]
 TESTS = ("ops", "functional", "nn", "algebra")
-# Neither Triton's interpreter nor the compiler knows of machines, and differences of tiny inputs take long.
-# torch's own convolutions in bfloat16 wait for ever where OpenMP grants fewer threads than torch asks for.
+# Triton's interpreter and the compiler do not depend on the machine, and tests of derivatives take long.
+# torch's own bfloat16 convolutions hang if OpenMP grants fewer threads than torch requests.
 LEFT_OUT = "not triton and not compile and not test_derivatives and not autocast"
-PATIENCE = 1200  # seconds, many times what it takes: a deadlock shall be told
+PATIENCE = 1200  # seconds, many times what is needed, to detect deadlocks
 THREE = {"SEQ2TENS_TEST_THREADS": "3"}
 
-# What is about threads runs with three: with one, it makes no difference.
+# Machines that concern threads run with three of them, since one would make no difference.
 MACHINES = {
     "one thread": {"SEQ2TENS_TEST_THREADS": "1"},
     "three threads": THREE,
@@ -42,12 +42,12 @@ MACHINES = {
 
 
 class NotPossible(Exception):
-    """This machine cannot pass for that one."""
+    """Raised if this machine cannot emulate another one."""
 
 
 @dataclass
 class Setting:
-    """Where tests run, and how."""
+    """Where and how tests run."""
 
     environment: dict[str, str]
     root: Path = ROOT
@@ -56,7 +56,7 @@ class Setting:
 
 
 def without_libgomp(setting: Setting, scratch: Path) -> None:
-    """A torch that does not bring libgomp but loads that of the system, as some distributions build it."""
+    """Copy torch without its libgomp, so that it loads the system's, as builds of some distributions do."""
     import torch
 
     installed, copy, system = Path(torch.__file__).parent, scratch / "site" / "torch", scratch / "system"
@@ -74,7 +74,7 @@ def without_libgomp(setting: Setting, scratch: Path) -> None:
 
 
 def read_only(setting: Setting, scratch: Path) -> None:
-    """Neither the package nor the home can be written to."""
+    """Copy the package, and make the copy and the home folder read-only."""
     setting.root, home = scratch / "installed", scratch / "home"
     for name in ("csrc", "src", "tests"):
         shutil.copytree(ROOT / name, setting.root / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -83,7 +83,7 @@ def read_only(setting: Setting, scratch: Path) -> None:
     for path in (*setting.root.rglob("*"), setting.root, home):
         path.chmod(path.stat().st_mode & ~0o222)
     setting.environment |= {"HOME": str(home), "XDG_CACHE_HOME": str(home)}
-    if os.geteuid() == 0:  # who may write everywhere, unless that right is given up
+    if os.geteuid() == 0:  # root can write everywhere unless it drops this capability
         if shutil.which("setpriv") is None:
             raise NotPossible("root may write everywhere, and there is no setpriv to take that right away")
         setting.launcher = ("setpriv", "--inh-caps=-all", "--bounding-set=-all")
@@ -96,13 +96,13 @@ PREPARE: dict[str, Callable[[Setting, Path], None]] = {
 
 
 def run_tests(setting: Setting, report: Path) -> tuple[bool, str]:
-    """Whether the fast tests pass in one process, and what they print.
+    """Run the fast tests in one process; return whether they passed, and their output.
 
-    The package of this setting stands in front of any that is installed.
+    The package of this setting takes precedence over an installed one.
     """
     chosen = ["-m", "not slow", "-k", LEFT_OUT, *(f"tests/{name}" for name in TESTS)]
     options = ["-q", "-rf", "--tb=short", "-p", "no:cacheprovider", f"--junitxml={report}"]
-    options += ["-o", f"faulthandler_timeout={PATIENCE // 3}"]  # says where a test stands still
+    options += ["-o", f"faulthandler_timeout={PATIENCE // 3}"]  # reports where a test hangs
     path = os.pathsep.join(map(str, (*setting.packages, setting.root / "src")))
     with subprocess.Popen(
         [*setting.launcher, sys.executable, "-m", "pytest", *options, *chosen],
@@ -121,7 +121,7 @@ def run_tests(setting: Setting, report: Path) -> tuple[bool, str]:
 
 
 def counts(report: Path) -> str:
-    """Passed, failed and skipped, of the report that pytest wrote."""
+    """Return the numbers of passed, failed and skipped tests in the report of pytest."""
     if not report.exists():
         return "crashed or stood still"
     (suite,) = ElementTree.parse(report).getroot().iter("testsuite")
@@ -130,7 +130,7 @@ def counts(report: Path) -> str:
 
 
 def visit(name: str) -> bool:
-    """Run the tests on the machine of this name, print a line about it, and tell whether they passed."""
+    """Run the tests on the machine of this name, print a summary, and return whether they passed."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="seq2tens-machine-") as folder:
         scratch = Path(folder)

@@ -1,7 +1,7 @@
-"""Whether what is to be released fits together: `make release-check`, or `python tests/release.py [DIST]`.
+"""Checks that a release is consistent: `make release-check`, or `python tests/release.py [DIST]`.
 
-The version of pyproject.toml is that of the package, of the newest section of CHANGELOG.md, of the tag of
-this commit where it has one, and of the files in DIST; the sdist holds all sources, the wheel the kernels.
+The version in pyproject.toml must be that of the package, of the newest section of CHANGELOG.md, of the tag
+of this commit, if any, and of the files in DIST. The sdist must hold all sources, the wheel the kernels.
 """
 
 import re
@@ -18,7 +18,7 @@ KERNELS = re.compile(r"seq2tens/ops/(lib)?seq2tens\.(so|dylib|dll)")
 
 
 def versions(root: Path = ROOT) -> dict[str, str]:
-    """The version by the place that states it."""
+    """Return the version stated in each place."""
     stated = {
         "pyproject.toml": r'^version = "(.+)"',
         "src/seq2tens/__init__.py": r'^__version__ = "(.+)"',
@@ -36,13 +36,13 @@ def _first(pattern: str, text: str) -> str:
 
 
 def _tags(root: Path) -> list[str]:
-    """Versions among the tags of this commit; none where there is no repository."""
+    """Return the version tags of this commit; none without a repository."""
     told = subprocess.run(["git", "tag", "--points-at", "HEAD"], cwd=root, capture_output=True, text=True)
     return [tag for tag in told.stdout.split() if re.fullmatch(r"v\d.*", tag)]
 
 
 def faults(dist: Path, version: str) -> list[str]:
-    """What is wrong with the files that would be uploaded."""
+    """Return the problems of the files that would be uploaded."""
     sdists, wheels = list(dist.glob("*.tar.gz")), list(dist.glob("*.whl"))
     if len(sdists) != 1 or len(wheels) != 1:
         return [

@@ -1,7 +1,7 @@
-"""What a fresh installation must do at once: `python tests/smoke.py`, with nothing but the package installed.
+"""Smoke test of a fresh installation: `python tests/smoke.py`, with only the package installed.
 
-Prints which kernels are loaded, and the seconds that pass after `import torch` until the first layer has run
-forwards and backwards and the first signature is there. Fails without kernels.
+Prints which kernels are loaded, and the seconds from `import torch` until the first layer has run forwards
+and backwards and the first signature is computed. Fails without kernels.
 """
 
 import sys

@@ -92,7 +92,8 @@ def test_rows_are_steps_without_a_time(tmp_path):
     [
         (
             (),
-            "line 2: column `gait` must be a number (`--category-columns` names columns of words), got 'run'",
+            "line 2: column `gait` must be a number (`--category-columns` names columns of strings), "
+            "got 'run'",
         ),
         (
             ("--time-unit", "week"),
@@ -106,7 +107,7 @@ def test_rows_are_steps_without_a_time(tmp_path):
         ),
         (
             ("--category-columns", "shoe"),
-            "must have a channel or static feature `shoe` to be read as words, found none",
+            "must have a channel or static feature `shoe` to read as categories, found none",
         ),
         (
             (*WORDS, "--static-columns", "speed"),

@@ -108,7 +108,7 @@ def test_pypots_arrays_come_back_as_they_were(sequences):
         (
             lambda: from_aeon([]),
             ValueError,
-            "`X` must hold at least one sequence (it tells the number of channels), got none",
+            "`X` must hold at least one sequence (it gives the number of channels), got none",
         ),
         (
             lambda: from_aeon([np.zeros((2, 3)), np.zeros((3, 2))]),
@@ -124,7 +124,7 @@ def test_pypots_arrays_come_back_as_they_were(sequences):
         (
             lambda: from_pypots({"y": [1]}),
             ValueError,
-            '`data` must have the key "X" and perhaps "y", got [\'y\']',
+            '`data` must have the key "X", optionally "y", got [\'y\']',
         ),
         (
             lambda: from_df_list([pd.DataFrame({"a": [1.0]}), pd.DataFrame({"b": [1.0]})]),

@@ -29,7 +29,7 @@ def test_what_is_observed_hidden_and_unknown():
         ({"truth": SMALL}, "`truth` must be known where observed, got NaN at [0, 0, 1]"),
         ({"labels": [1]}, "`labels` must have shape (sequences,) = (2,), got (1,)"),
         ({"channels": ("u",)}, "`channels` must name the 2 channels of `truth`, got ('u',)"),
-        ({"image": (2, 2, 1)}, "`image` must multiply to the 2 channels of `truth`, got (2, 2, 1)"),
+        ({"image": (2, 2, 1)}, "`image` must have the product 2, the channels of `truth`, got (2, 2, 1)"),
         ({"truth": np.full((2, 3, 2), np.inf)}, "got inf at sequence 0, step 0, channel 0"),
     ],
 )
@@ -90,5 +90,5 @@ def test_mean_imputation():
     assert mean_imputation(SMALL, reference)[1, 0].tolist() == [10, 0]
     with pytest.raises(ValueError, match="`over` must be one of 'data', 'sequence', got 'time'"):
         mean_imputation(SMALL, over="time")
-    with pytest.raises(ValueError, match="`reference` is for means over the data"):
+    with pytest.raises(ValueError, match="`reference` must be None if `over` is 'sequence', got an array"):
         mean_imputation(SMALL, reference, over="sequence")

@@ -70,7 +70,9 @@ def test_cross_validated_predictions():
 
 def test_cross_validation_needs_two_of_each_class():
     X, y = problem(n=4)
-    with pytest.raises(ValueError, match="`y` must have at least 2 rows of each class"):
+    with pytest.raises(
+        ValueError, match="`cv_size` and the rows of each class in `y` must be at least 2, got 1"
+    ):
         RandomLS2TClassifier(n_blocks=2).fit_predict(X[:3], y[:3])
 
 

@@ -223,9 +223,7 @@ class TestCheckpoint:
 
     @pytest.mark.parametrize("state", [None, np.random.RandomState(0)])
     def test_needs_a_random_state_that_can_be_repeated(self, tmp_path, state):
-        with pytest.raises(
-            ValueError, match="`random_state` must be an integer where there is a `checkpoint`"
-        ):
+        with pytest.raises(ValueError, match="`random_state` must be an integer if there is a `checkpoint`"):
             small(checkpoint=tmp_path, random_state=state).fit(*problem())
 
 

@@ -131,7 +131,7 @@ def test_fewer_steps_than_channels_are_doubted_in_training(swapped, remedy):
     message = (
         f"read as sequences of {steps} channels and {channels} steps.* {steps} steps of {channels} channels"
     )
-    with pytest.warns(UserWarning, match=f"{message}, give `{remedy}`") as seen:
+    with pytest.warns(UserWarning, match=f"{message}, pass `{remedy}`") as seen:
         model = fitted(swapped)
     assert len(seen) == 1
     model.transform(swapped)  # the channels are those of training

@@ -81,7 +81,7 @@ def test_imputers_can_be_used_as_well(tmp_path):
     X, _ = problem()
     sizes = {"latent": 2, "encoder_sizes": (4, 4), "decoder_sizes": (4,), "device": "cpu", "random_state": 0}
     model = GPVAEImputer(epochs=7, checkpoint=Interrupting(tmp_path / "state", seconds=0), **sizes)
-    with pytest.warns(InterruptedFitWarning, match="after 3 epochs; its weights are those of the last one"):
+    with pytest.warns(InterruptedFitWarning, match="after 3 epochs; its weights are those of the last epoch"):
         model.fit(X)
     assert model.interrupted_
     model.checkpoint = None

@@ -236,8 +236,8 @@ def test_imputed_tensors_and_labelled_data():
             "`X` must be a list of frames, whose rows are steps, a frame indexed by (instance, time), or "
             "one with a "
             "column `id`, got one frame of 2 rows; `[X]` is one sequence, and `Sequences.from_frame` "
-            "reads it if you "
-            "tell the columns, or with `wide=True` for a sequence in each row",
+            "reads it with the "
+            "names of the columns, or with `wide=True` for one sequence per row",
         ),
     ],
 )

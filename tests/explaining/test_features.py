@@ -76,5 +76,7 @@ def test_refusals(classifier):
 def test_a_head_of_another_library_is_refused():
     X, y = problem()
     model = RandomLS2TClassifier(n_blocks=2, random_state=0, head=LogisticRegression(max_iter=2000)).fit(X, y)
-    with pytest.raises(ValueError, match="`head` must be None for this, a ridge regression, got Logistic"):
+    with pytest.raises(
+        ValueError, match=r"`head` must be None \(ridge regression\) for this method, got Log"
+    ):
         explain_features(model, X[:1])

@@ -101,6 +101,6 @@ __all__ = [
     "to_pypots",
 ]
 
-# These were modules of this room; for one release they are imported as such as well.
+# These were modules of this package; for one release they can still be imported as such.
 for _dataset in (healing_mnist, mnist, physionet2012, sprites):
     sys.modules[f"{__name__}.{_dataset.__name__.rpartition('.')[2]}"] = _dataset

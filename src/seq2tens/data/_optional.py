@@ -1,4 +1,4 @@
-"""Packages that only some functions need, imported where they are needed."""
+"""Import of packages that only some functions need."""
 
 from __future__ import annotations
 

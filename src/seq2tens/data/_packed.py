@@ -1,4 +1,4 @@
-"""Checks and small helpers behind `Sequences`."""
+"""Checks and small helper functions of `Sequences`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from seq2tens._checks import ArgumentError, require
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    """A view that cannot be written to; the array itself stays as it is."""
+    """Return a read-only view; the array itself remains writable."""
     view = array.view()
     view.flags.writeable = False
     return view
 
 
 def as_floating(name: str, array: Any) -> np.ndarray:
-    """As an array of floats: integers and booleans become float64, anything else is refused."""
+    """Convert to a floating-point array: integers and booleans become float64, other types are an error."""
     array = np.asarray(array)
     if array.dtype.kind in "iub":
         return array.astype(np.float64)
@@ -28,12 +28,12 @@ def as_floating(name: str, array: Any) -> np.ndarray:
 
 
 def offsets_of(lengths: Any) -> np.ndarray:
-    """Where each sequence begins, and the end of the last one."""
+    """Return the start of each sequence, and the end of the last one."""
     return np.concatenate([[0], np.cumsum(np.asarray(lengths, dtype=np.int64))]).astype(np.int64)
 
 
 def locate(offsets: np.ndarray, step: int) -> tuple[int, int]:
-    """Sequence and step within it of a step of the packed array."""
+    """Return the sequence of a packed step, and its position in this sequence."""
     sequence = int(np.searchsorted(offsets, step, side="right")) - 1
     return sequence, int(step - offsets[sequence])
 
@@ -52,7 +52,7 @@ def check_values(values: Any) -> np.ndarray:
 
 
 def check_offsets(offsets: Any, total: int) -> np.ndarray:
-    """Require integers that go from 0 to `total` and never back."""
+    """Require integers from 0 to `total` that do not decrease."""
     offsets = np.asarray(offsets)
     if offsets.dtype.kind not in "iu":
         raise TypeError(f"`offsets` must be integers, got dtype {offsets.dtype}")
@@ -87,7 +87,7 @@ def check_finite(values: np.ndarray, offsets: np.ndarray) -> None:
 
 
 def check_times(times: Any, offsets: np.ndarray) -> np.ndarray:
-    """Require one finite time per step that never goes back within a sequence."""
+    """Require one finite time per step; times must not decrease within a sequence."""
     times = as_floating("times", times).astype(np.float64, copy=False)
     total = int(offsets[-1])
     require(
@@ -140,7 +140,7 @@ def check_cube(name: str, X: Any, axes: str) -> np.ndarray:
 
 
 def check_columns(owner: Any, n: int, n_channels: int, of: str) -> None:
-    """Require of a frozen data class one label and one id per sequence, and a name per channel, if any."""
+    """Require one label and one id per sequence, and a name per channel, if a frozen dataclass has any."""
     for name in ("labels", "ids"):
         if (column := getattr(owner, name)) is not None:
             array = np.asarray(column)
@@ -153,10 +153,10 @@ def check_columns(owner: Any, n: int, n_channels: int, of: str) -> None:
 
 
 def check_list(name: str, arrays: Sequence[np.ndarray], axes: str = "(time, channels)") -> None:
-    """Require matrices that agree in the number of channels."""
+    """Require matrices with the same number of channels."""
     require(
         len(arrays) > 0,
-        f"`{name}` must hold at least one sequence (it tells the number of channels), got none",
+        f"`{name}` must hold at least one sequence (it gives the number of channels), got none",
     )
     axis = 1 if axes.endswith("channels)") else 0
     for i, array in enumerate(arrays):
@@ -172,7 +172,7 @@ def check_list(name: str, arrays: Sequence[np.ndarray], axes: str = "(time, chan
 
 
 def _swapped(arrays: Sequence[np.ndarray], axis: int, axes: str) -> str:
-    """What to say where arrays agree in the axis of time, as they would in that of channels."""
+    """Return a hint if all arrays have the same number of steps, as if their axes were swapped."""
     sizes = {array.shape[axis] if array.ndim == 2 else -1 for array in arrays}
     if len(sizes) > 1:
         return ""
@@ -180,7 +180,7 @@ def _swapped(arrays: Sequence[np.ndarray], axis: int, axes: str) -> str:
 
 
 def join_times(times: Sequence[np.ndarray], arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """Pack the times of each sequence, which must be as many as its steps."""
+    """Pack the times of each sequence, which must have one per step."""
     require(len(times) == len(arrays), f"`times` must have {len(arrays)} entries, got {len(times)}")
     clocks = [as_floating(f"times[{i}]", clock) for i, clock in enumerate(times)]
     for i, (clock, array) in enumerate(zip(clocks, arrays, strict=True)):
@@ -191,11 +191,11 @@ def join_times(times: Sequence[np.ndarray], arrays: Sequence[np.ndarray]) -> np.
 
 
 def row_numbers(rows: Any, n: int) -> np.ndarray:
-    """Any way of indexing as row numbers 0..n-1."""
+    """Convert any index to row numbers 0..n-1."""
     if isinstance(rows, slice):
         return np.arange(n)[rows]
     index = np.atleast_1d(np.asarray(rows))
-    require(index.ndim == 1, f"`rows` must be a number, a slice or one axis of them, got shape {index.shape}")
+    require(index.ndim == 1, f"`rows` must be an integer, a slice or have one axis, got shape {index.shape}")
     if index.dtype == bool:
         require(len(index) == n, f"`rows` as a mask must have {n} entries, got {len(index)}")
         return np.flatnonzero(index)

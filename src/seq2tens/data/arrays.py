@@ -1,6 +1,6 @@
-"""To and from the array conventions of aeon, tslearn and PyPOTS.
+"""Conversion to and from the array formats of aeon, tslearn and PyPOTS.
 
-None of them has a place for `times` and `static`: these stay behind.
+None of them can hold `times` and `static`, which are dropped.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from seq2tens.data.sequences import Sequences
 
 
 def from_aeon(X: np.ndarray | Sequence[np.ndarray]) -> Sequences:
-    """From a 3-D array `(n, channels, time)` or a list of arrays `(channels, time)`."""
+    """Convert a 3-D array `(n, channels, time)` or a list of arrays `(channels, time)`."""
     if isinstance(X, np.ndarray):
         return from_cube(_packed.check_cube("X", X, "(n, channels, time)").transpose(0, 2, 1))
     arrays = [_packed.as_floating(f"X[{i}]", array) for i, array in enumerate(X)]
@@ -29,7 +29,7 @@ def from_aeon(X: np.ndarray | Sequence[np.ndarray]) -> Sequences:
 def to_aeon(
     sequences: Sequences,
 ) -> Float[np.ndarray, "n channels time"] | list[Float[np.ndarray, "channels time"]]:
-    """A 3-D array `(n, channels, time)` if lengths are equal, else a list of arrays `(channels, time)`."""
+    """Return a 3-D array `(n, channels, time)` if lengths are equal, else a list of `(channels, time)`."""
     lengths = sequences.lengths
     if len(np.unique(lengths)) > 1:
         return [np.ascontiguousarray(sequence.T) for sequence in sequences]
@@ -39,7 +39,7 @@ def to_aeon(
 
 
 def from_padded(X: Float[np.ndarray, "n time channels"]) -> Sequences:
-    """From tslearn's array, padded with NaN at the end: trailing steps that are all NaN are padding."""
+    """Convert an array of tslearn, padded with NaN: trailing steps that are all NaN are padding."""
     X = _packed.check_cube("X", X, "(n, time, channels)")
     seen = ~np.isnan(X).all(axis=2)
     steps = np.arange(1, X.shape[1] + 1)
@@ -49,9 +49,9 @@ def from_padded(X: Float[np.ndarray, "n time channels"]) -> Sequences:
 
 
 def to_padded(sequences: Sequences) -> Float[np.ndarray, "n time channels"]:
-    """An array padded with NaN at the end to the longest sequence.
+    """Return an array padded with NaN to the length of the longest sequence.
 
-    A sequence that itself ends with a step without observations is refused: it would look like padding.
+    A sequence whose last step has no observations is an error: the step would look like padding.
     """
     for i, sequence in enumerate(sequences):
         require(
@@ -62,24 +62,24 @@ def to_padded(sequences: Sequences) -> Float[np.ndarray, "n time channels"]:
 
 
 def from_pypots(data: Mapping[str, Any]) -> Labelled:
-    """From the dictionary of PyPOTS: `X` of shape (n, steps, features), NaN where missing, and perhaps `y`.
+    """Convert a dictionary of PyPOTS: `X` of shape (n, steps, features), NaN where missing, optionally `y`.
 
-    Every step is kept, also one without any observation: in PyPOTS all samples have the same steps.
+    Steps without observations are kept, since all samples of PyPOTS have the same number of steps.
     """
     unknown = sorted(set(data) - {"X", "y"})
-    require("X" in data and not unknown, f'`data` must have the key "X" and perhaps "y", got {sorted(data)}')
+    require("X" in data and not unknown, f'`data` must have the key "X", optionally "y", got {sorted(data)}')
     sequences = from_cube(_packed.check_cube('data["X"]', data["X"], "(n, steps, features)"))
     return Labelled(sequences, None if data.get("y") is None else np.asarray(data["y"]))
 
 
 def to_pypots(labelled: Labelled) -> dict[str, np.ndarray]:
-    """The dictionary of PyPOTS; shorter sequences get steps of NaN at the end."""
+    """Return a dictionary of PyPOTS; shorter sequences are padded with NaN."""
     data = {"X": _nan_padded(labelled.sequences)}
     return data if labelled.labels is None else {**data, "y": labelled.labels}
 
 
 def from_cube(X: Float[np.ndarray, "n time channels"]) -> Sequences:
-    """Sequences of one length."""
+    """Convert an array of sequences of equal length."""
     n, steps, channels = X.shape
     return Sequences(X.reshape(n * steps, channels), np.arange(n + 1) * steps)
 

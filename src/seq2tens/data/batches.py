@@ -1,4 +1,4 @@
-"""Mini-batches: padded tensors, and which sequences go together."""
+"""Mini-batches: padded tensors, and the grouping of sequences by length."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from torch import Tensor
 from seq2tens import _checks as check
 from seq2tens.data.sequences import Rows, Sequences
 
-# Lengths vary by up to this fraction before sorting: other company in each epoch, and still little padding.
+# Lengths are perturbed by up to this fraction before sorting, so that batches vary with little padding.
 JITTER = 0.1
-# Padded steps of a block: with 256 channels some tens of megabytes for each layer.
+# Padded steps of a block: with 256 channels, tens of megabytes for each layer.
 BLOCK_STEPS = 2**15
 
 
 class Batch(NamedTuple):
     """Sequences padded on the right to the longest of them; padding and missing entries are 0.
 
-    `static` is as it was, NaN where unknown.
+    `static` is not filled: it is NaN where unknown.
     """
 
     values: Float[Tensor, "batch time channels"]
@@ -38,7 +38,7 @@ class Batch(NamedTuple):
         return steps < self.lengths[:, None]
 
     def to(self, device: torch.device | str) -> Batch:
-        """The same batch on another device."""
+        """Return the batch on another device."""
         return Batch._make(None if field is None else field.to(device) for field in self)
 
 
@@ -71,22 +71,22 @@ def _tensor(array: np.ndarray, dtype: torch.dtype) -> Tensor:
 
 
 class PaddedIndex(NamedTuple):
-    """Where the steps of some sequences are in a tensor of all steps; `lengths` is None without padding."""
+    """Positions of the steps of sequences in a tensor of all steps; `lengths` is None without padding."""
 
     steps: Int[Tensor, "rows time"]
     padding: Bool[Tensor, "rows time"] | None
     lengths: Int[Tensor, " rows"] | None
 
     def gather(self, packed: Shaped[Tensor, "steps channels"]) -> Shaped[Tensor, "rows time channels"]:
-        """The steps at these places, padded with zeros."""
+        """Return the steps at these positions, padded with zeros."""
         values = packed.index_select(0, self.steps.flatten()).view(*self.steps.shape, -1)
         return values if self.padding is None else values.masked_fill_(self.padding[..., None], 0)
 
 
 class PackedSteps(NamedTuple):
-    """Where sequences start in a tensor of all their steps, from which a batch is gathered at once.
+    """Starts of the sequences in a tensor of all their steps, from which batches are gathered.
 
-    Padding every sequence to the longest of all would be no faster, and can need any amount of memory.
+    Padding every sequence to the longest of all would be no faster, and could need any amount of memory.
     """
 
     starts: Int[Tensor, " sequences"]
@@ -94,11 +94,11 @@ class PackedSteps(NamedTuple):
 
     @classmethod
     def of(cls, sequences: Sequences) -> PackedSteps:
-        """Those of the packed values of sequences."""
+        """Return the starts and lengths of packed sequences."""
         return cls(torch.tensor(sequences.offsets[:-1]), torch.tensor(sequences.lengths))
 
     def padded(self, rows: Int[Tensor, " rows"]) -> PaddedIndex:
-        """The steps of the chosen sequences, of at least one step."""
+        """Return the index of the chosen sequences, with at least one step."""
         lengths = self.lengths[rows]
         longest = max(1, int(lengths.max()))
         step = torch.arange(longest)
@@ -110,7 +110,7 @@ class PackedSteps(NamedTuple):
 
 
 def content_digest(*parts: Shaped[Tensor | np.ndarray, "*shape"] | None) -> str:
-    """A hash of all entries, by which a checkpoint tells data that is not its own."""
+    """Return a hash of all entries, by which a checkpoint detects that it belongs to other data."""
     total = hashlib.sha256()
     for part in parts:
         total.update(b"none" if part is None else np.ascontiguousarray(part).tobytes())
@@ -122,11 +122,11 @@ def length_buckets(
     batch_size: int,
     generator: torch.Generator | np.random.Generator | None = None,
 ) -> list[Int[np.ndarray, " batch"]]:
-    """Split row numbers into batches of similar lengths, so that little is padding.
+    """Split row numbers into batches of similar lengths, so that there is little padding.
 
-    Sizes differ by at most one, none above `batch_size`: no batch is left over with a single sequence. With a
-    generator, lengths are varied a little before sorting and the batches come in random order; without one
-    the result is sorted by length.
+    Batch sizes are at most `batch_size` and differ by at most one, so that no small batch is left over. With
+    a generator, lengths are perturbed a little before sorting and the batches come in random order; without
+    one the result is sorted by length.
     """
     lengths = np.asarray(lengths)
     check.positive_int("batch_size", batch_size)
@@ -146,8 +146,8 @@ def length_blocks(
 ) -> list[Int[np.ndarray, " block"]]:
     """Split row numbers into blocks of similar lengths of at most `steps` padded steps, shortest first.
 
-    Work by blocks needs no more memory the more sequences there are. A sequence that is longer than `steps`
-    is a block by itself.
+    Processing by blocks bounds memory, however many sequences there are. A sequence that is longer than
+    `steps` is a block by itself.
     """
     lengths = np.asarray(lengths)
     check.positive_int("steps", steps)

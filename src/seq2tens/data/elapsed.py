@@ -1,4 +1,4 @@
-"""How much time has passed: since the start of a sequence, and since a channel was last observed."""
+"""Elapsed time since the start of a sequence, and since a channel was last observed."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from seq2tens.data.sequences import Sequences
 
 
 def since_start(sequences: Sequences) -> Sequences:
-    """Time since the first step of each sequence, as a channel; without times, the number of steps."""
+    """Return the time since the first step of each sequence, as a channel; without times, in steps."""
     times = times_of(sequences)
     return Sequences((times - times[sequences.starts])[:, None], sequences.offsets)
 
 
 def since_observed(sequences: Sequences) -> Sequences:
-    """Per channel, the time since its last observation before the step; without times every step counts 1.
+    """Return, per channel, the time since its last observation before each step; without times, in steps.
 
-    Where there is none before, since the first step. This is what GRU-D calls the time interval: 0 at the
-    first step, then the gap to the step before, plus that step's interval where the channel was not observed.
+    Without an earlier observation, it is the time since the first step. This is what GRU-D calls the time
+    interval: 0 at the first step, then the gap to the previous step, plus the interval of that step if the
+    channel was not observed there.
     """
     times, starts = times_of(sequences), sequences.starts
     before = last_before(~np.isnan(sequences.values), starts)
@@ -27,12 +28,12 @@ def since_observed(sequences: Sequences) -> Sequences:
 
 
 def times_of(sequences: Sequences) -> Float[np.ndarray, " steps"]:
-    """The time of each step; without times every step counts 1."""
+    """Return the time of each step; without times, its position."""
     return sequences.positions.astype(np.float64) if sequences.times is None else sequences.times
 
 
 def usual_step(sequences: Sequences) -> float:
-    """The median time from a step to the next, by which time is counted; 1 where there are no times."""
+    """Return the median time between successive steps, the typical step; 1 without times."""
     if sequences.times is None:
         return 1.0
     within = np.diff(sequences.starts) == 0

@@ -1,4 +1,4 @@
-"""Values in place of those that were not observed."""
+"""Simple imputation: values for entries that were not observed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Steps = Int[np.ndarray, "steps channels"]
 
 
 def forward_fill(sequences: Sequences, initial: float | Float[np.ndarray, " channels"] = 0.0) -> Sequences:
-    """Carry the last observed value of each channel forward; before the first one stands `initial`."""
+    """Carry the last observed value of each channel forward; `initial` precedes the first one."""
     values = sequences.values
     seen = ~np.isnan(values)
     if seen.all():
@@ -23,14 +23,14 @@ def forward_fill(sequences: Sequences, initial: float | Float[np.ndarray, " chan
 
 
 def last_observed(seen: Bool[np.ndarray, "steps channels"], starts: Int[np.ndarray, " steps"]) -> Steps:
-    """The last step with a value of the same sequence, up to each step; -1 where there is none."""
+    """Return the last step with a value in the same sequence up to each step; -1 if there is none."""
     last = np.maximum.accumulate(np.where(seen, np.arange(len(seen))[:, None], -1), axis=0)
-    # What was seen last may belong to an earlier sequence.
+    # The last value may belong to an earlier sequence.
     return np.where(last >= starts[:, None], last, -1)
 
 
 def last_before(seen: Bool[np.ndarray, "steps channels"], starts: Int[np.ndarray, " steps"]) -> Steps:
-    """The last step with a value of the same sequence, before each step; -1 where there is none."""
+    """Return the last step with a value in the same sequence before each step; -1 if there is none."""
     last = last_observed(seen, starts)
     earlier = np.concatenate([np.full_like(last[:1], -1), last[:-1]])
     return np.where(earlier >= starts[:, None], earlier, -1)
@@ -39,14 +39,14 @@ def last_before(seen: Bool[np.ndarray, "steps channels"], starts: Int[np.ndarray
 def values_at(
     values: Float[np.ndarray, "steps channels"], steps: Steps, default: Float[np.ndarray, "*channels"]
 ) -> Float[np.ndarray, "steps channels"]:
-    """The values of each channel at these steps, the default where the step is -1."""
+    """Return the values of each channel at these steps, the default where the step is -1."""
     return np.where(steps >= 0, np.take_along_axis(values, steps.clip(min=0), axis=0), default)
 
 
 def forward_imputation(
     X: Float[np.ndarray, "n time channels"], initial: float | Float[np.ndarray, " channels"] = 0.0
 ) -> Float[np.ndarray, "n time channels"]:
-    """`forward_fill` for an array: each NaN becomes the value before it, or `initial` where there is none."""
+    """Replace each NaN in an array by the last value before it, or by `initial` if there is none."""
     return forward_fill(from_cube(X), initial).values.reshape(X.shape)
 
 
@@ -56,17 +56,17 @@ def mean_imputation(
     *,
     over: str = "data",
 ) -> Float[np.ndarray, "n time channels"]:
-    """Each NaN becomes the mean of its channel over what was observed; 0 where nothing was.
+    """Replace each NaN by the mean of the observed values of its channel; 0 if there are none.
 
     Args:
         X: the array to fill.
         reference: the array to take means from, such as the training data (default: `X`).
-        over: `"data"`: over time and all sequences; `"sequence"`: over the time of the same sequence, without
-            a `reference`.
+        over: `"data"`: mean over time and all sequences; `"sequence"`: mean over the steps of the same
+            sequence, without a `reference`.
     """
     choice("over", over, ("data", "sequence"))
     require(
-        reference is None or over == "data", "`reference` is for means over the data, got it with 'sequence'"
+        reference is None or over == "data", "`reference` must be None if `over` is 'sequence', got an array"
     )
     source = X if reference is None else reference
     axes = (0, 1) if over == "data" else 1

@@ -1,7 +1,7 @@
-"""To and from the pandas conventions of sktime: a list of frames, and one frame with two index levels.
+"""Conversion to and from the pandas formats of sktime: a list of frames, or a frame with two index levels.
 
 The index holds the times; dates are counted in seconds from the first step. Sequences without times get the
-integers 0, 1, …, and such an index is read as no times; `static` stays behind.
+integers 0, 1, …, and such an index is read as no times; `static` is dropped.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 
 def from_df_list(frames: Sequence[pd.DataFrame], *, name: str = "frames") -> Sequences:
-    """From one frame per sequence: rows are steps, columns are channels. Errors speak of `name`."""
+    """Convert one frame per sequence: rows are steps, columns are channels. Errors use the name `name`."""
     return read_df_list(frames, name).sequences
 
 
 def read_df_list(
     frames: Sequence[pd.DataFrame], name: str = "frames", encoding: Encoding | None = None
 ) -> Labelled:
-    """The same, with the names of channels; `encoding` is that of training."""
+    """Do the same as `from_df_list`, but keep the names of the channels; `encoding` is that of training."""
     require(
         len(frames) > 0, f"`{name}` must hold at least one frame (its columns are the channels), got none"
     )
@@ -46,7 +46,7 @@ def read_df_list(
 
 
 def to_df_list(sequences: Sequences) -> list[pd.DataFrame]:
-    """One frame per sequence, with columns `var_0`, `var_1`, …"""
+    """Return one frame per sequence, with columns `var_0`, `var_1`, …"""
     pd = optional("pandas", "`to_df_list`")
     columns = _column_names(sequences)
     clocks = _clocks(sequences)
@@ -59,13 +59,18 @@ def to_df_list(sequences: Sequences) -> list[pd.DataFrame]:
 
 
 def from_multiindex(frame: pd.DataFrame, *, name: str = "frame") -> Sequences:
-    """From one frame whose index is (instance, time); the rows of an instance stand together. Errors speak of
-    `name`."""
+    """Convert a frame indexed by (instance, time); the rows of an instance must be contiguous.
+
+    Errors use the name `name`.
+    """
     return read_multiindex(frame, name).sequences
 
 
 def read_multiindex(frame: pd.DataFrame, name: str = "frame", encoding: Encoding | None = None) -> Labelled:
-    """The same, with the names of channels and instances; `encoding` is that of training."""
+    """Do the same as `from_multiindex`, but keep the names of channels and instances.
+
+    `encoding` is that of training.
+    """
     levels = frame.index.nlevels
     require(levels == 2, f"`{name}.index` must have 2 levels (instance, time), got {levels}")
     codes = np.asarray(frame.index.codes[0])
@@ -88,7 +93,7 @@ def read_multiindex(frame: pd.DataFrame, name: str = "frame", encoding: Encoding
 def _channels(
     table: Any, ids: Words, times: np.ndarray | None, encoding: Encoding | None, name: str
 ) -> Labelled:
-    """All columns as channels; the rows are in the order of steps."""
+    """Convert all columns to channels; the rows are in the order of steps."""
     known = table.columns if encoding is None else [column.name for column in encoding.columns]
     require(
         table.columns == known, f"`{name}` must have the columns {known} as in `fit`, got {table.columns}"
@@ -101,7 +106,7 @@ def _channels(
 
 
 def to_multiindex(sequences: Sequences) -> pd.DataFrame:
-    """One frame indexed by (`instances`, `timepoints`), with columns `var_0`, `var_1`, …"""
+    """Return a frame indexed by (`instances`, `timepoints`), with columns `var_0`, `var_1`, …"""
     pd = optional("pandas", "`to_multiindex`")
     lengths = sequences.lengths
     for i in np.flatnonzero(lengths == 0):
@@ -122,7 +127,7 @@ def _clocks(sequences: Sequences) -> list[np.ndarray] | None:
 
 
 def _clock(name: str, index: pd.Index) -> np.ndarray:
-    """Numbers, or dates and durations, those of a zone as UTC."""
+    """Return the index as numbers, dates or durations; dates with a time zone are converted to UTC."""
     clock = index.to_numpy("M8[ns]") if getattr(index, "tz", None) is not None else index.to_numpy()
     if clock.dtype.kind not in "iufmM":
         raise TypeError(f"`{name}` must hold numbers, dates or durations, got {index.dtype}")
@@ -130,5 +135,5 @@ def _clock(name: str, index: pd.Index) -> np.ndarray:
 
 
 def _counts(clocks: Sequence[np.ndarray]) -> bool:
-    """Whether every index is the integers 0, 1, …, that is, says nothing about time."""
+    """Whether every index is the integers 0, 1, …, and so carries no times."""
     return all(clock.dtype.kind in "iu" and np.array_equal(clock, np.arange(len(clock))) for clock in clocks)

@@ -1,4 +1,4 @@
-"""Arrays with entries that were not observed, and what is known of those entries."""
+"""Arrays with missing entries, and the true values of those that are known."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ AXES = "(n, time, channels)"
 
 @dataclass(frozen=True, eq=False)
 class Incomplete:
-    """Sequences of one length of which some entries are hidden or were never measured.
+    """Sequences of equal length in which some entries are hidden or were never measured.
 
     Attributes:
-        truth: all that is known, float32; NaN where nothing is. For scores, never for a model.
-        observed: what a model may see.
+        truth: all known values, in float32; NaN where unknown. For scoring, never for a model.
+        observed: mask of the entries that a model may see.
         labels: one per sequence, or None.
         ids: names of the sequences, or None.
         channels: names of the channels, or None.
-        image: `(height, width, colours)` where the channels of a step are the pixels of a picture in this
-            order.
+        image: `(height, width, colours)` if the channels of a step are the pixels of an image, in this order.
     """
 
     truth: Float[np.ndarray, "n time channels"]
@@ -45,13 +44,13 @@ class Incomplete:
 
     @classmethod
     def from_array(cls, X: Any, truth: Any = None, **described: Any) -> Incomplete:
-        """From an array with NaN where nothing was observed.
+        """Create from an array with NaN for missing entries.
 
         Args:
-            X: shape (n, time, channels).
-            truth: the same with more entries known, such as those that `held_out` has hidden from `X`
+            X: array of shape (n, time, channels).
+            truth: the same with more known entries, such as those that `held_out` has hidden in `X`
                 (default: `X`).
-            described: `labels`, `ids`, `channels`, `image`.
+            described: the attributes `labels`, `ids`, `channels` and `image`.
         """
         X = _packed.check_cube("X", X, AXES)
         return cls(X if truth is None else truth, ~np.isnan(X), **described)
@@ -66,12 +65,12 @@ class Incomplete:
 
     @property
     def values(self) -> Float[np.ndarray, "n time channels"]:
-        """What was observed, and 0 in all other entries."""
+        """The observed values, 0 in all other entries."""
         return np.where(self.observed, self.truth, np.float32(0))
 
     @property
     def with_nan(self) -> Float[np.ndarray, "n time channels"]:
-        """What was observed, and NaN in all other entries."""
+        """The observed values, NaN in all other entries."""
         return np.where(self.observed, self.truth, np.float32(np.nan))
 
     @property
@@ -82,7 +81,7 @@ class Incomplete:
     def _check_observed(self) -> None:
         observed = np.asarray(self.observed)
         if observed.dtype != bool:
-            raise TypeError(f"`observed` must be boolean (True where a model may see), got {observed.dtype}")
+            raise TypeError(f"`observed` must be boolean, got {observed.dtype}")
         require(
             observed.shape == self.truth.shape,
             f"`observed` must have the shape of `truth` {self.truth.shape}, got {observed.shape}",
@@ -99,23 +98,23 @@ class Incomplete:
         _packed.check_columns(self, n, channels, "truth")
         require(
             self.image is None or int(np.prod(self.image)) == channels,
-            f"`image` must multiply to the {channels} channels of `truth`, got {self.image}",
+            f"`image` must have the product {channels}, the channels of `truth`, got {self.image}",
         )
 
 
 def held_out(
     X: Any, fraction: float, generator: np.random.Generator
 ) -> tuple[Float[np.ndarray, "*shape"], Bool[np.ndarray, "*shape"]]:
-    """Hide observed entries at random, each with the same chance.
+    """Hide observed entries at random, each with the same probability.
 
     Args:
-        X: array of any shape, NaN where nothing was observed; it is not changed.
-        fraction: how much of the observed entries is hidden, in 0..1. The number of them is rounded, so that
-            it does not vary with the generator.
-        generator: where the choice comes from.
+        X: array of any shape, NaN for missing entries; it is not changed.
+        fraction: fraction of the observed entries to hide, in 0..1. Their number is rounded, so that it does
+            not depend on the generator.
+        generator: random generator that selects them.
 
     Returns:
-        The array with NaN in the hidden entries as well, and the mask of the hidden ones.
+        The array with NaN in the hidden entries as well, and the mask of the hidden entries.
     """
     if not isinstance(generator, np.random.Generator):
         raise TypeError(f"`generator` must be a numpy.random.Generator, got {type(generator).__name__}")

@@ -1,4 +1,4 @@
-"""Sequences with their labels, and the two halves of a data set."""
+"""Sequences with labels, and data sets with a training and a test set."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ if TYPE_CHECKING:
 class Labelled:
     """Sequences and one label each, as found in the file (strings, integers or, for regression, floats).
 
-    `ids` are the names of the sequences, `channels` those of the channels. All but the sequences are None
-    where the source has none. `index_columns` are columns of a table that number its rows, and so are no
-    channels unless they are asked for; `encoding` tells how the others became channels, and `notes` what was
-    guessed in reading.
+    `ids` are the names of the sequences, `channels` those of the channels; they are None if the source has
+    none. `index_columns` are columns of a table that number its rows, which are not read as channels unless
+    requested; `encoding` describes how the others became channels, and `notes` what the reader guessed.
     """
 
     sequences: Sequences

@@ -1,4 +1,4 @@
-"""From what was measured to what a network reads: complete channels of the order of 1."""
+"""Preprocessing of measurements for a network: complete, standardised channels."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from seq2tens.data.scaler import Scaler
 from seq2tens.data.sequences import Sequences
 
 KEYS = {"scaling", "scaler", "fill", "known", "mask", "clock", "static"}
-# In the state only where there is one: states from before it existed are read as they are.
+# Part of the state only if it is used, so that older states can be read.
 SINCE = "since"
 Column = Literal["value", "observed", "since", "time", "static"]
 
 
 class Preparation:
-    """Turn values, missing entries, times and static features into channels without missing values.
+    """Turns values, missing entries, times and static features into channels without missing values.
 
     All statistics come from the sequences passed to `fit`, never from those passed to `transform`. The result
     has these channels:
 
-    - the values, standardised (see `Scaler`; `scaling` None leaves them as they are), each missing entry
-      filled with the channel's last value, or with the mean where there is none before it;
-    - if `fit` has seen missing entries: per channel whether the entry was observed, 0 or 1;
-    - with `since_observed`: per channel the time since it was last observed before this step, or, where it
-      was not, since the first step; standardised. Without times every step counts 1;
-    - if `fit` has seen times: the time since the sequence's first step, standardised;
-    - if `fit` has seen static features: these, standardised and 0 where unknown, at every step.
+    - the values, standardised (see `Scaler`; `scaling` None leaves them unchanged), each missing entry filled
+      with the channel's last value, or with the mean if there is none before it;
+    - if there were missing entries in `fit`: per channel, whether the entry was observed, 0 or 1;
+    - with `since_observed`: per channel, the time since it was last observed before this step or, if it was
+      not, since the first step, standardised; without times, in steps;
+    - if there were times in `fit`: the time since the sequence's first step, standardised;
+    - if there were static features in `fit`: these, standardised and 0 where unknown, at every step.
 
     A channel without any observed value in `fit` is always treated as missing.
     """
@@ -54,17 +54,17 @@ class Preparation:
 
     @property
     def n_channels(self) -> int:
-        """Channels of the sequences."""
+        """Number of channels of the sequences."""
         return len(self.known)
 
     @property
     def n_outputs(self) -> int:
-        """Channels of the result."""
+        """Number of channels of the result."""
         return len(self.columns)
 
     @property
     def columns(self) -> tuple[tuple[Column, int], ...]:
-        """What each channel of the result is, and of which channel or static feature (of none: 0)."""
+        """Kind of each channel of the result, and the number of its channel or static feature (else 0)."""
         per_channel: list[Column] = ["value"]
         per_channel += ["observed"] if self.mask else []
         per_channel += ["since"] if self.since_observed else []
@@ -74,7 +74,7 @@ class Preparation:
         return (*columns, *(("static", feature) for feature in range(0 if static is None else len(static))))
 
     def names(self, variables: Sequence[str] = ()) -> tuple[str, ...]:
-        """What the columns are called; `variables` names the channels, and then the static features."""
+        """Return the names of the columns; `variables` names the channels, then the static features."""
         return tuple(self._name(kind, number, variables) for kind, number in self.columns)
 
     def _name(self, kind: Column, number: int, variables: Sequence[str]) -> str:
@@ -87,7 +87,7 @@ class Preparation:
         return f"{kind} {number if known is None else known}"
 
     def fit(self, sequences: Sequences) -> Preparation:
-        """Learn statistics, and which fields there are."""
+        """Learn the statistics, and which fields are present."""
         missing = np.isnan(sequences.values)
         self.known, self.mask = ~missing.all(axis=0), bool(missing.any())
         self.scaler = None if self.scaling is None else Scaler(self.scaling).fit(sequences)
@@ -99,7 +99,7 @@ class Preparation:
         return self
 
     def transform(self, sequences: Sequences) -> Sequences:
-        """The channels, in float32, as sequences without times and static features."""
+        """Return the channels in float32, as sequences without times and static features."""
         self.check(sequences)
         values = self._values(sequences)
         parts = [forward_fill(values, self.fill).values]
@@ -115,7 +115,7 @@ class Preparation:
         return Sequences(np.concatenate(parts, axis=1), sequences.offsets)
 
     def check(self, sequences: Sequences, name: str = "sequences") -> None:
-        """Require the channels and fields that `fit` has seen."""
+        """Require the same channels and fields as in `fit`."""
         check.require(self.n_channels > 0, "`transform` needs `fit` first")
         swapped = len(sequences) > 0 and bool((sequences.lengths == self.n_channels).all())
         hint = f", and {self.n_channels} steps: are its axes swapped?" if swapped else ""
@@ -138,7 +138,7 @@ class Preparation:
             )
 
     def state(self) -> dict[str, Any]:
-        """What `from_state` needs, as plain numbers and strings (JSON)."""
+        """Return JSON data for `from_state`."""
         scalers = {"scaler": self.scaler, "clock": self.clock, "static": self.static}
         if self.since is not None:
             scalers[SINCE] = self.since
@@ -152,7 +152,7 @@ class Preparation:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Preparation:
-        """The preparation whose `state()` this is."""
+        """Restore a preparation from its `state()`."""
         check.require(
             set(state) - {SINCE} == KEYS, f"`state` must have the keys {sorted(KEYS)}, got {sorted(state)}"
         )
@@ -165,7 +165,7 @@ class Preparation:
         return new
 
     def _values(self, sequences: Sequences) -> Sequences:
-        """Scaled, in float32, NaN where missing."""
+        """Return the scaled values in float32, NaN where missing."""
         masked = self._masked(sequences)
         bare = Sequences(masked.values, sequences.offsets)
         if self.scaler is not None:
@@ -173,7 +173,7 @@ class Preparation:
         return Sequences(masked.values.astype(np.float32), sequences.offsets)
 
     def _masked(self, sequences: Sequences) -> Sequences:
-        """Without the entries of channels that `fit` has not seen."""
+        """Mask the channels that had no observed value in `fit`."""
         if self.known.all():
             return sequences
         values = np.where(self.known, sequences.values, np.nan)
@@ -181,5 +181,5 @@ class Preparation:
 
 
 def single_steps(static: Float[np.ndarray, "sequences features"]) -> Sequences:
-    """Rows of features as sequences of one step."""
+    """Convert rows of features to sequences of one step."""
     return Sequences(static, np.arange(len(static) + 1))

@@ -1,4 +1,4 @@
-"""Standardisation with statistics that know about missing entries."""
+"""Standardisation with statistics of the observed entries."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Statistics = tuple[Float[np.ndarray, " channels"], Float[np.ndarray, " channels"
 
 
 class Scaler:
-    """Shift and scale each channel to mean 0 and variance 1.
+    """Shifts and scales each channel to mean 0 and variance 1.
 
     `"channel"` uses the statistics of the sequences given to `fit`, over all their observed entries;
     `"sequence"` those of each sequence by itself, so `fit` learns nothing. A constant channel is only
-    shifted, one without any observation stays as it is. Missing entries stay missing.
+    shifted; one without any observation is not changed. Missing entries stay missing.
     """
 
     def __init__(self, mode: Literal["channel", "sequence"] = "channel") -> None:
@@ -34,12 +34,12 @@ class Scaler:
         return self
 
     def transform(self, sequences: Sequences) -> Sequences:
-        """The standardised sequences, in float32."""
+        """Return the standardised sequences, in float32."""
         values = self._by_sequence(sequences) if self.mode == "sequence" else self._by_channel(sequences)
         return sequences.with_values(values)
 
     def state(self) -> dict[str, Any]:
-        """What `from_state` needs, as plain numbers and strings (JSON)."""
+        """Return JSON data for `from_state`."""
         mean, scale = self.mean_, self.scale_
         return {
             "mode": self.mode,
@@ -49,7 +49,7 @@ class Scaler:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Scaler:
-        """The scaler whose `state()` this is."""
+        """Restore a scaler from its `state()`."""
         keys = {"mode", "mean", "scale"}
         check.require(set(state) == keys, f"`state` must have the keys {sorted(keys)}, got {sorted(state)}")
         scaler = cls(state["mode"])
@@ -77,7 +77,7 @@ class Scaler:
 
 
 def _statistics(values: Float[np.ndarray, "steps channels"]) -> Statistics:
-    """Mean and scale of each channel over what was observed, in float64."""
+    """Return mean and scale of each channel over the observed entries, in float64."""
     seen = ~np.isnan(values)
     count = np.maximum(seen.sum(axis=0), 1)
     mean = np.where(seen, values, 0).sum(axis=0, dtype=np.float64) / count
@@ -85,7 +85,7 @@ def _statistics(values: Float[np.ndarray, "steps channels"]) -> Statistics:
     scale = np.sqrt((deviation**2).sum(axis=0) / count)
     low = np.where(seen, values, np.inf).min(axis=0, initial=np.inf)
     high = np.where(seen, values, -np.inf).max(axis=0, initial=-np.inf)
-    # Compared exactly: the rounded deviation of a constant is tiny, not 0, and would blow up what follows.
+    # Constants are found by comparison: rounding makes their deviation tiny, not 0, and a division explode.
     return mean, np.where((low >= high) | (scale == 0), 1.0, scale)
 
 

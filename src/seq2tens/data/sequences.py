@@ -1,4 +1,4 @@
-"""Sequences of unequal length, packed one after the other in one array."""
+"""Sequences of unequal length, packed in one array."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Sequences:
 
     Sequence `i` is `values[offsets[i]:offsets[i + 1]]`; an entry that was not observed is NaN. `times` holds
     the time of each step, `static` one row of features per sequence (NaN where unknown). The arrays are not
-    copied: what is kept are read-only views.
+    copied; the attributes are read-only views.
     """
 
     values: Float[np.ndarray, "steps channels"]
@@ -57,15 +57,18 @@ class Sequences:
 
     @staticmethod
     def from_frame(frame: Any, **how: Any) -> Labelled:
-        """Read a table of pandas, polars or pyarrow, with labels, ids and names, see `data.from_frame`:
-        `id`, `time`, `label`, `channels`, `static`, `categories`, `unit`, `wide` and `like` say how."""
+        """Read a table of pandas, polars or pyarrow, with labels, ids and names.
+
+        See `data.from_frame` for the arguments `id`, `time`, `label`, `channels`, `static`, `categories`,
+        `unit`, `wide` and `like`.
+        """
         from seq2tens.data.tables import from_frame
 
         return from_frame(frame, **how)
 
     @classmethod
     def concatenate(cls, parts: abc.Sequence[Sequences]) -> Sequences:
-        """One collection after the other; all must have the same channels and the same optional fields."""
+        """Concatenate collections, which must have the same channels and the same optional fields."""
         require(len(parts) > 0, "`parts` must hold at least one collection, got none")
         for i, part in enumerate(parts):
             _check_alike(i, part, parts[0])
@@ -89,16 +92,16 @@ class Sequences:
 
     @property
     def positions(self) -> Int[np.ndarray, " steps"]:
-        """The number of each step in its sequence, from 0."""
+        """The position of each step in its sequence, from 0."""
         return np.arange(len(self.values)) - self.starts
 
     @property
     def n_channels(self) -> int:
-        """Number of channels, the same for all."""
+        """Number of channels, the same for all sequences."""
         return int(self.values.shape[1])
 
     def with_values(self, values: Float[np.ndarray, "steps other"]) -> Sequences:
-        """The same steps with other values."""
+        """Return the same steps with other values."""
         return Sequences(values, self.offsets, self.times, self.static)
 
     def __len__(self) -> int:
@@ -109,7 +112,7 @@ class Sequences:
             yield self.values[start:stop]
 
     def __getitem__(self, rows: Rows) -> Sequences:
-        """The chosen sequences, always as a collection: `sequences[3]` holds one sequence."""
+        """Return the chosen sequences, always as a collection: `sequences[3]` holds one sequence."""
         if isinstance(rows, slice):
             start, stop, step = rows.indices(len(self))
             if step == 1:
@@ -124,7 +127,7 @@ class Sequences:
         return f"Sequences({len(self)}, {', '.join(described)})"
 
     def _between(self, start: int, stop: int) -> Sequences:
-        """A run of sequences, without a copy."""
+        """Return consecutive sequences without copying them."""
         first, last = self.offsets[start], self.offsets[stop]
         return self._trusted(
             self.values[first:last],
@@ -145,7 +148,7 @@ class Sequences:
 
     @classmethod
     def _trusted(cls, *fields: np.ndarray | None) -> Sequences:
-        """Without validation, for parts of what has passed it: a scan per mini-batch would be felt."""
+        """Create without validation, from validated parts: a scan for every mini-batch would be slow."""
         new = object.__new__(cls)
         new._keep(*fields)
         return new

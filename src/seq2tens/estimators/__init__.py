@@ -1,4 +1,4 @@
-"""Classifiers, feature maps and imputers in the manner of scikit-learn and aeon."""
+"""Classifiers, regressors, feature maps and imputers in the style of scikit-learn and aeon."""
 
 from seq2tens.estimators.base import SequenceClassifier
 from seq2tens.estimators.choosing import Comparison, Trial, compare
@@ -46,7 +46,7 @@ from seq2tens.estimators.regression import SequenceRegressor
 from seq2tens.estimators.saving import Storable
 from seq2tens.estimators.streaming import ClassifierStream
 
-# Names for the shell.
+# Names on the command line.
 MODELS: dict[str, type[SequenceClassifier]] = {
     "fcn-ls2t": FCNLS2TClassifier,
     "ls2t": DeepLS2TClassifier,

@@ -1,8 +1,8 @@
-"""What all estimators, classifiers and transformers have in common.
+"""Base classes of estimators and classifiers.
 
-aeon's template methods are final, and know neither sample weights nor `Sequences`. Hence classifiers and
-transformers have methods of their own, with the signatures of scikit-learn, and are registered as subclasses
-of aeon's: they pass for aeon's everywhere, its checks included.
+aeon's template methods are final, and support neither sample weights nor `Sequences`. Classifiers and
+transformers therefore define their own methods, with the signatures of scikit-learn, and are registered as
+virtual subclasses of aeon's base classes, so that aeon and its checks accept them.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from seq2tens.estimators.streaming import ClassifierStream
 
 
-# Where scikit-learn notes which containers and which metadata a user has asked for.
+# Attributes in which scikit-learn stores the output container and the metadata that the user asked for.
 SAID = ("_sklearn_output_config", "_metadata_request")
 
 
 class SequenceEstimator(BaseCollectionEstimator):
-    """Takes collections of any kind: of one channel or more, of unequal lengths, with gaps."""
+    """Base class of all estimators: takes collections of any kind, with unequal lengths or missing values."""
 
     preparation_: Preparation
     metadata_: dict[str, Any]
@@ -45,17 +45,17 @@ class SequenceEstimator(BaseCollectionEstimator):
         "capability:missing_values": True,
     }
 
-    # Small and quick, for the checks that aeon and sktime run.
+    # Small and fast settings for the checks of aeon and sktime.
     _test_params: ClassVar[dict[str, Any]] = {}
 
-    # aeon's raises; weights are routed as those of any estimator.
+    # aeon's version raises an error; sample weights are routed as in scikit-learn's estimators.
     get_metadata_routing = BaseEstimator.get_metadata_routing
 
     def __post_init__(self) -> None:
         super().__init__()
 
     def reset(self, keep: str | list[str] | None = None) -> Self:
-        """Forget what was learned, but not what `set_output` and `set_fit_request` have said."""
+        """Discard a previous fit, but keep the settings of `set_output` and `set_fit_request`."""
         kept = [keep] if isinstance(keep, str) else keep or []
         return super().reset([*kept, *SAID])
 
@@ -65,15 +65,15 @@ class SequenceEstimator(BaseCollectionEstimator):
 
     @property
     def _channels_known(self) -> bool:
-        """Whether the number of channels was told before the data, and so tells which axis is which."""
+        """Whether the number of channels is known before the data, which settles the order of the axes."""
         return False
 
     def _preprocess_collection(self, X: Any, store_metadata: bool = True) -> Sequences:
-        """aeon's hook for what comes in; its own checks have nothing to do here."""
+        """Convert the input: aeon's hook, whose own checks are not needed here."""
         return (self._learn_collection(X) if store_metadata else self._known_collection(X)).sequences
 
     def _learn_collection(self, X: Any) -> Labelled:
-        """The training data; what is to be known of it is noted."""
+        """Read the training data and store its metadata."""
         labelled = read_collection(X)
         if not self._channels_known:
             doubt_axes(X)
@@ -81,33 +81,32 @@ class SequenceEstimator(BaseCollectionEstimator):
         return labelled
 
     def _known_collection(self, X: Any) -> Labelled:
-        """Other data, with the categories of training."""
+        """Read other data, with the categories of the training data."""
         labelled = read_collection(X, self.encoding_)
         self._check_columns(labelled)
         return labelled
 
     @property
     def encoding_(self) -> Encoding | None:
-        """How the frames of training became channels, None if there were none."""
+        """How the frames of the training data were encoded as channels; None if it had no frames."""
         state = self.metadata_.get("encoding")
         return None if state is None else Encoding.from_state(state)
 
     @property
     def variable_names_(self) -> tuple[str, ...] | None:
-        """Names of the channels of training, then of the static features, None where they had none."""
+        """Names of the channels, then of the static features, in the training data; None without names."""
         channels, encoding = self.metadata_.get("columns"), self.encoding_
         return None if channels is None else (*channels, *(() if encoding is None else encoding.features))
 
     def _as_in_fit(self, X: Any) -> Sequences:
-        """The collection, if the estimator is fitted and the collection like that of `fit`."""
+        """Read the collection; the estimator must be fitted, and the collection must match that of `fit`."""
         self._check_is_fitted()
         sequences = self._preprocess_collection(X, store_metadata=False)
         self._check_shape(sequences)
         return sequences
 
     def _check_columns(self, X: Labelled) -> None:
-        """Tables must name the channels of training in their order, if tables were there to name them, and
-        count dates in its unit."""
+        """Require the channel names, time unit and static features of the training data, where known."""
         known = self.metadata_.get("columns")
         require(
             known is None or X.channels is None or list(X.channels) == known,
@@ -131,12 +130,12 @@ class SequenceEstimator(BaseCollectionEstimator):
 
     @property
     def scaler_(self) -> Any:
-        """The scaler of the values, None without scaling."""
+        """The scaler of the values; None without scaling."""
         return self.preparation_.scaler
 
     @property
     def n_channels_(self) -> int:
-        """Channels of the training data."""
+        """Number of channels of the training data."""
         return self.preparation_.n_channels
 
     def _facts(self) -> dict[str, Any]:
@@ -147,32 +146,32 @@ class SequenceEstimator(BaseCollectionEstimator):
 
 
 class PlainClassifier(ClassifierMixin, SequenceEstimator):
-    """A classifier of sequences.
+    """Base class of classifiers of sequences.
 
-    A subclass has `_fit(X, y)` and `_predict_proba(X)`, in which `X` is a `Sequences`.
+    A subclass implements `_fit(X, y)` and `_predict_proba(X)`, in which `X` is a `Sequences`.
     """
 
     _tags: ClassVar[dict[str, Any]] = BaseClassifier.get_class_tags() | SequenceEstimator._tags
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from labelled sequences; what was learned before is forgotten."""
+        """Fit the classifier to labelled sequences; a previous fit is discarded."""
         self.reset()
         return self._fit_labelled(self._learn_collection(X), y)
 
     def predict(self, X: Any) -> Shaped[np.ndarray, " rows"]:
-        """The likeliest class of each sequence."""
+        """Predict the most probable class of each sequence."""
         return self._predict(self._as_in_fit(X))
 
     def predict_proba(self, X: Any) -> Float[np.ndarray, "rows classes"]:
-        """The probability of each class, in the order of `classes_`, for each sequence."""
+        """Predict the class probabilities of each sequence, in the order of `classes_`."""
         return self._predict_proba(self._as_in_fit(X))
 
     def fit_predict(self, X: Any, y: Any, *, cv_size: int = 10) -> Shaped[np.ndarray, " rows"]:
-        """`fit`, and the class of each sequence as told by copies that were fitted without it."""
+        """Fit the classifier, and return cross-validated predictions for the same sequences."""
         return self._cross_validated(X, y, "predict", cv_size)
 
     def fit_predict_proba(self, X: Any, y: Any, *, cv_size: int = 10) -> Float[np.ndarray, "rows classes"]:
-        """`fit`, and the probabilities for each sequence as told by copies that were fitted without it."""
+        """Fit the classifier, and return cross-validated class probabilities for the same sequences."""
         return self._cross_validated(X, y, "predict_proba", cv_size)
 
     def score(
@@ -184,14 +183,17 @@ class PlainClassifier(ClassifierMixin, SequenceEstimator):
         metric_params: Any = None,
         sample_weight: Any = None,
     ) -> float:
-        """How good predictions are: the accuracy, or another metric of scikit-learn, by its name or as a
-        function of true labels and predictions (with `use_proba`: probabilities)."""
+        """Return the accuracy of the predictions, or another metric.
+
+        `metric` is the name of a metric of scikit-learn, or a function of true labels and predictions
+        (probabilities with `use_proba`).
+        """
         if sample_weight is not None:
             metric_params = {**(metric_params or {}), "sample_weight": sample_weight}
         return BaseClassifier.score(self, X, y, metric, use_proba, metric_params)
 
     def _fit_labelled(self, X: Labelled, y: Any, *weights: Any) -> Self:
-        """`y` counts more than the labels in `X`."""
+        """Fit to the labels `y`, or to those of `X` if `y` is None."""
         labels = X.labels if y is None else y
         require(labels is not None, "`y` must be given, since `X` has no labels")
         self._fit(X.sequences, self._check_y(labels, len(X)), *weights)
@@ -203,7 +205,7 @@ class PlainClassifier(ClassifierMixin, SequenceEstimator):
     ) -> np.ndarray:
         self.fit(X, y)
         folds = min(cv_size, int(np.unique(np.asarray(y), return_counts=True)[1].min()))
-        require(folds > 1, f"`y` must have at least 2 rows of each class, and `cv_size` be 2, got {folds}")
+        require(folds > 1, f"`cv_size` and the rows of each class in `y` must be at least 2, got {folds}")
         return cross_val_predict(clone(self), as_sequences(X), np.asarray(y), cv=folds, method=method)
 
     def _predict(self, X: Sequences) -> Shaped[np.ndarray, " rows"]:
@@ -212,7 +214,7 @@ class PlainClassifier(ClassifierMixin, SequenceEstimator):
     def _check_y(
         self, y: Any, n_cases: int, update_classes: bool = True, allow_single_class: bool = False
     ) -> Shaped[np.ndarray, " rows"]:
-        """Labels as an array; to be scored, they may be of one class only, or of one not seen in training."""
+        """Return the labels as an array; when scoring, a single class or an unseen one is allowed."""
         labels = as_labels(y, n_cases)
         if update_classes:
             self._set_classes(np.unique(labels))
@@ -230,23 +232,23 @@ BaseClassifier.register(PlainClassifier)
 
 
 class SequenceClassifier(PlainClassifier, Storable, Exportable):
-    """A classifier that can be saved, and that takes weights.
+    """Base class of classifiers that take sample weights and can be saved and exported.
 
-    A subclass has `_fit(X, y, sample_weight)`, `_predict_proba(X)` and, to be saved, `_tensors`; to be
-    exported, `_output_module`.
+    A subclass implements `_fit(X, y, sample_weight)`, `_predict_proba(X)`, `_tensors` (for saving) and
+    `_output_module` (for exporting).
     """
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from labelled sequences; what was learned before is forgotten.
+        """Fit the classifier to labelled sequences; a previous fit is discarded.
 
         Args:
             X: sequences, as an array or tensor `(n, channels, time)`, a list of arrays `(channels, time)`, a
                 list of frames of pandas or polars (rows are steps), a frame indexed by (instance, time) or
                 with a column `id`, `data.Labelled` or `data.Sequences`; NaN where a value is missing.
-            y: one label per sequence; by default those of `X` (of `Labelled`, or the column `label` of a
-                frame).
-            sample_weight: how much each sequence counts, as if it were there so many times; only ratios
-                matter.
+            y: one label per sequence; by default the labels of `X` (those of `Labelled`, or the column
+                `label` of a frame).
+            sample_weight: weight of each sequence; only ratios matter, and twice the weight counts as two
+                copies.
         """
         self.reset()
         return self._fit_labelled(self._learn_collection(X), y, sample_weight)
@@ -255,8 +257,8 @@ class SequenceClassifier(PlainClassifier, Storable, Exportable):
         """Open a stream for online prediction: `predict_proba` of the steps so far, after each step.
 
         Args:
-            length: steps of a whole sequence. A network with `time_embedding` must know it; others have no
-                end.
+            length: number of steps of a whole sequence; required by networks with `time_embedding`. Without
+                it, a stream has no end.
             static: the static features of the sequence, if the model was fitted with some.
         """
         from seq2tens.estimators.streaming import ClassifierStream

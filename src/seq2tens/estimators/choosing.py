@@ -1,4 +1,4 @@
-"""Which model suits some data: cross-validation within a budget of time."""
+"""Model comparison: cross-validation within a time budget."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Fold = tuple[Int[np.ndarray, " train"], Int[np.ndarray, " test"]]
 
 @dataclass(frozen=True)
 class Trial:
-    """How one model did: its score on each fold, and seconds for a fit; `skipped` says why there are none."""
+    """Scores of one model, one per fold, and the seconds of a fit; `skipped` says why it was not run."""
 
     name: str
     scores: tuple[float, ...] = ()
@@ -31,31 +31,31 @@ class Trial:
 
     @property
     def mean(self) -> float:
-        """Of the scores."""
+        """Mean of the scores."""
         return float(np.mean(self.scores))
 
     @property
     def standard_error(self) -> float:
-        """Of the mean; 0 for one fold, of which nothing is known."""
+        """Standard error of the mean; 0 for a single fold, where it is unknown."""
         n = len(self.scores)
         return float(np.std(self.scores, ddof=1)) / n**0.5 if n > 1 else 0.0
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Trials in the order in which they were made; `measure` is accuracy or R²."""
+    """Trials in the order in which they were run; `measure` is accuracy or R²."""
 
     measure: str
     trials: tuple[Trial, ...]
 
     @property
     def tried(self) -> list[Trial]:
-        """Those that were run, the best first."""
+        """Trials that were not skipped, best first."""
         return sorted((trial for trial in self.trials if trial.scores), key=lambda t: -t.mean)
 
     @property
     def choice(self) -> Trial:
-        """The fastest of those that are as good as the best, up to one standard error of its mean."""
+        """The fastest trial whose mean is within one standard error of the best."""
         best = self.tried[0]
         good = [trial for trial in self.tried if trial.mean >= best.mean - best.standard_error]
         return min(good, key=lambda trial: trial.seconds)
@@ -73,17 +73,18 @@ def compare(
 ) -> Comparison:
     """Cross-validate models on training data within a time budget.
 
-    The first model always runs. A network that, judged by its second epoch, would exceed the budget is left
-    out, since a model trained for a shorter time says little; so are models for which no time is left.
+    The first model always runs. A network is skipped if, judged by its second epoch, it would exceed the
+    budget, since a model trained for a shorter time says little. Models are also skipped when no time is
+    left.
 
     Args:
         models: unfitted estimators by name; the cheapest should come first.
         X: sequences, in any form that `fit` takes.
         y: labels, or numbers for regressors.
         folds: number of cross-validation folds.
-        seconds: the budget.
-        random_state: of the split.
-        tell: called with each trial as it is done.
+        seconds: the time budget.
+        random_state: seed of the split into folds.
+        tell: function called with each trial when it is done.
     """
     check.require(len(models) > 0, "`models` must hold at least one model, got none")
     check.require(seconds > 0, f"`seconds` must be above 0, got {seconds}")
@@ -100,10 +101,10 @@ def compare(
 
 
 def split(y: np.ndarray, folds: int, classifying: bool, random_state: int) -> list[Fold]:
-    """Rows to train on and rows to test on; every class is in all parts alike."""
+    """Return training and test rows of each fold; stratified for classification."""
     check.require(isinstance(folds, int) and folds > 1, f"`folds` must be at least 2, got {folds}")
     if not classifying:
-        check.require(folds <= len(y), f"`folds` must be at most {len(y)}, one sequence each, got {folds}")
+        check.require(folds <= len(y), f"`folds` must be at most the {len(y)} sequences, got {folds}")
         return list(KFold(folds, shuffle=True, random_state=random_state).split(y))
     classes, counts = np.unique(y, return_counts=True)
     rarest, name = counts.min(), classes.tolist()[int(counts.argmin())]
@@ -126,7 +127,7 @@ def _trial(name: str, model: Any, X: Sequences, y: np.ndarray, parts: list[Fold]
 def _runs(
     model: Any, X: Sequences, y: np.ndarray, parts: list[Fold], end: float
 ) -> Iterator[tuple[float, float]]:
-    """Score and seconds of a fit, fold by fold, as long as there is time."""
+    """Yield score and seconds of a fit for each fold, as long as there is time."""
     for train, test in parts:
         begin = time.monotonic()
         fitted = clone(model).fit(X[train], y[train])
@@ -139,8 +140,10 @@ def _runs(
 
 
 def _needed(model: Any, X: Sequences, y: np.ndarray, parts: list[Fold]) -> float:
-    """Seconds for all folds, by the second epoch of a network (the first one warms up); 0 for what is not
-    trained in epochs."""
+    """Estimate the seconds for all folds from a network's second epoch (the first one includes warm-up).
+
+    0 for models that are not trained in epochs.
+    """
     if not isinstance(model, NetworkClassifier):
         return 0.0
     rows = parts[0][0]

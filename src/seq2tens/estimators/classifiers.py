@@ -16,7 +16,7 @@ TEST_PARAMS = {"epochs": 2, "batch_size": 4, "random_state": 0, "device": "cpu"}
 class FCNLS2TClassifier(NetworkClassifier):
     """FCN-LS2T: convolutions for local patterns, then low-rank Seq2Tens layers for long-range order.
 
-    Arguments of `nn.FCNLS2T`, and those of every `NetworkClassifier`.
+    The arguments are those of `nn.FCNLS2T` and of every `NetworkClassifier`.
 
     Examples:
         >>> import numpy as np
@@ -44,13 +44,13 @@ class FCNLS2TClassifier(NetworkClassifier):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DeepLS2TClassifier(NetworkClassifier):
-    """Stacked low-rank Seq2Tens layers: LS2T.
+    """LS2T: stacked low-rank Seq2Tens layers.
 
     Args:
         weights: `"recursive"` or `"independent"`.
         spatial_dropout: rate at which channels are dropped after each LS2T layer.
 
-    The other arguments are those of `nn.DeepLS2T`, and those of every `NetworkClassifier`.
+    The other arguments are those of `nn.DeepLS2T` and of every `NetworkClassifier`.
 
     Examples:
         >>> import numpy as np
@@ -72,9 +72,9 @@ class DeepLS2TClassifier(NetworkClassifier):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class FCNClassifier(NetworkClassifier):
-    """Three convolutions and the mean over time, the paper's baseline.
+    """FCN, a baseline of the paper: three convolutions, then the mean over time.
 
-    Arguments of `nn.FCN`, and those of every `NetworkClassifier`.
+    The arguments are those of `nn.FCN` and of every `NetworkClassifier`.
 
     Examples:
         >>> import numpy as np
@@ -94,9 +94,9 @@ class FCNClassifier(NetworkClassifier):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ResNetClassifier(NetworkClassifier):
-    """Residual blocks of convolutions and the mean over time, a baseline.
+    """ResNet, a baseline of the paper: residual blocks of convolutions, then the mean over time.
 
-    Arguments of `nn.ResNet`, and those of every `NetworkClassifier`.
+    The arguments are those of `nn.ResNet` and of every `NetworkClassifier`.
 
     Examples:
         >>> import numpy as np

@@ -1,4 +1,4 @@
-"""Where networks are trained and used."""
+"""Devices on which networks are trained and used."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from seq2tens import _checks as check
 if TYPE_CHECKING:  # importing it takes seconds
     from lightning_fabric import Fabric
 
-# How long processes wait for one that is there but does not answer; one that ends is noticed at once.
+# How long processes wait for one that does not respond; one that ends is noticed at once.
 PATIENCE = timedelta(minutes=5)
 
 
 def make_fabric(device: str, devices: int = 1, num_nodes: int = 1) -> Fabric:
-    """One device of that kind; or this process's, of those that train together, having met the others."""
+    """Return a `Fabric` for one device, or, with several, for this process once it has joined the others."""
     from lightning_fabric import Fabric
 
     check.positive_int("devices", devices)
@@ -36,19 +36,19 @@ def make_fabric(device: str, devices: int = 1, num_nodes: int = 1) -> Fabric:
 
 
 def is_first() -> bool:
-    """Whether this process is the first of those it has met, or has met none."""
+    """Whether this process has rank 0, or is the only one."""
     return not dist.is_initialized() or dist.get_rank() == 0
 
 
 def find_device(device: str) -> torch.device:
-    """The device that `make_fabric` would take, without Fabric where there is no choice."""
+    """Return the device that `make_fabric` would take; if that is the CPU, without importing Fabric."""
     if device == "cpu" or (device == "auto" and not torch.accelerator.is_available()):
         return torch.device("cpu")
     return make_fabric(device).device
 
 
 def _check_launched(devices: int, num_nodes: int) -> None:
-    """Processes must have been started from outside: to run a script again from within is full of traps."""
+    """Require that a launcher started the processes: a script that restarts itself is error-prone."""
     from lightning_fabric.plugins.environments import SLURMEnvironment
 
     nodes = "" if num_nodes == 1 else f" --nnodes {num_nodes} --rdzv-backend c10d --rdzv-endpoint HOST:PORT"

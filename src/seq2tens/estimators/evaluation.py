@@ -1,4 +1,4 @@
-"""How good predictions are."""
+"""Measures of the quality of predictions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seq2tens._checks import require
 
 @dataclass(frozen=True)
 class ClassEvaluation:
-    """One class: `support` is how many sequences have it; a ratio without any case is None."""
+    """Measures of one class: `support` is its number of sequences; undefined ratios are None."""
 
     label: Any
     support: int
@@ -29,8 +29,8 @@ class Evaluation:
     """Measures of a classifier's predictions.
 
     `balanced_accuracy` is the mean recall of the classes that occur. `auroc` and `auprc` (average precision)
-    belong to the second class where there are two, and are means over all classes, each against the rest,
-    where there are more; they are None unless every class of the classifier, and no other, occurs.
+    are those of the second class if there are two, and one-vs-rest means over all classes if there are more.
+    They are None unless all classes of the classifier, and no others, occur.
     """
 
     sequences: int
@@ -41,7 +41,7 @@ class Evaluation:
     classes: tuple[ClassEvaluation, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON data; labels are strings or numbers."""
+        """Return JSON data; labels are strings or numbers."""
         data = asdict(self)
         data["classes"] = [row | {"label": _plain(row["label"])} for row in data["classes"]]
         return data
@@ -52,9 +52,9 @@ def evaluate(
     probabilities: Float[np.ndarray, "sequences classes"],
     classes: Shaped[np.ndarray, " classes"] | Sequence[Any],
 ) -> Evaluation:
-    """Compare true labels with the probabilities of `classes`; the likeliest class is the prediction.
+    """Compare true labels with the probabilities of `classes`; the most probable class is the prediction.
 
-    Labels outside `classes` count as wrong, and get rows of their own at the end.
+    Labels outside `classes` count as errors, and get rows of their own at the end.
     """
     truths, names = _listed(labels), _listed(classes)
     _check_shapes(truths, probabilities, names)
@@ -76,8 +76,11 @@ def evaluate(
 
 @dataclass(frozen=True)
 class RegressionEvaluation:
-    """Measures of a regressor's predictions: `rmse` is the root of the mean squared error, `mae` the mean
-    absolute error, `r2` the share of the variance that is explained, None where the targets do not vary."""
+    """Measures of a regressor's predictions.
+
+    `rmse` is the root mean squared error, `mae` the mean absolute error, and `r2` the fraction of the
+    variance that is explained; it is None if the targets are constant.
+    """
 
     sequences: int
     rmse: float
@@ -85,7 +88,7 @@ class RegressionEvaluation:
     r2: float | None
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON data."""
+        """Return JSON data."""
         return asdict(self)
 
 
@@ -93,7 +96,7 @@ def evaluate_regression(
     targets: Float[np.ndarray, " sequences"] | Sequence[float],
     predictions: Float[np.ndarray, " sequences"] | Sequence[float],
 ) -> RegressionEvaluation:
-    """Compare true numbers with predicted ones."""
+    """Compare true targets with predicted ones."""
     truth, predicted = (np.asarray(values, dtype=np.float64) for values in (targets, predictions))
     require(
         truth.ndim == 1 and len(truth) > 0, f"`targets` must be a list of numbers, got shape {truth.shape}"
@@ -113,7 +116,7 @@ def evaluate_regression(
 
 
 def _listed(values: np.ndarray | Sequence[Any]) -> list[Any]:
-    """As Python's own values; an array made of a list would turn a mixture of types into text."""
+    """Return a list of Python values; making an array of a list would turn mixed types into text."""
     return values.tolist() if isinstance(values, np.ndarray) else list(values)
 
 

@@ -1,4 +1,4 @@
-"""Feature maps without training, for any classifier or regressor of scikit-learn."""
+"""Untrained feature maps, for any classifier or regressor of scikit-learn."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from seq2tens.estimators.saving import Storable
 from seq2tens.estimators.seeds import RandomState, seed_of
 from seq2tens.training import SequenceSource
 
-# Numbers in the largest tensor of a block of sequences.
+# Number of elements of the largest tensor when a block of sequences is transformed.
 BLOCK_NUMBERS = 2**23
 
 Values = Float[Tensor, "rows time channels"]
@@ -32,9 +32,9 @@ Lengths = Int[Tensor, " rows"]
 
 
 class SequenceTransformer(TransformerMixin, SequenceEstimator, Storable):
-    """Something else made of sequences, labels are not looked at.
+    """Base class of transformers of sequences; labels are ignored.
 
-    A subclass has `_fit(X)` and `_transform(X)`, in which `X` is a `Sequences`.
+    A subclass implements `_fit(X)` and `_transform(X)`, in which `X` is a `Sequences`.
     """
 
     _tags: ClassVar[dict[str, Any]] = {
@@ -44,18 +44,18 @@ class SequenceTransformer(TransformerMixin, SequenceEstimator, Storable):
     }
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from sequences; what was learned before is forgotten."""
+        """Fit the transformer to sequences; a previous fit is discarded."""
         self.reset()
         self._fit(self._preprocess_collection(X))
         self.is_fitted = True
         return self
 
     def transform(self, X: Any, y: Any = None) -> Any:
-        """What becomes of the sequences."""
+        """Transform the sequences."""
         return self._transform(self._as_in_fit(X))
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """`fit`, then `transform` of the same collection."""
+        """Fit the transformer, then transform the same collection."""
         return self.fit(X, y).transform(X)
 
 
@@ -63,28 +63,28 @@ BaseCollectionTransformer.register(SequenceTransformer)
 
 
 class TableTransformer(SequenceTransformer):
-    """Sequences of any length to a table with one row each.
+    """Base class of transformers that map sequences of any length to a table with one row each.
 
-    `set_output(transform="pandas")` makes it a frame with the columns `get_feature_names_out()`.
+    After `set_output(transform="pandas")` it is a data frame with the columns `get_feature_names_out()`.
     """
 
     _tags: ClassVar[dict[str, Any]] = {"output_data_type": "Tabular", "removes_unequal_length": True}
 
     def transform(self, X: Any, y: Any = None) -> Float[np.ndarray, "rows features"]:
-        """The features of each sequence; `y` is not looked at."""
+        """Compute the features of each sequence; `y` is ignored."""
         sequences = self._as_in_fit(X)
-        # scikit-learn gives a frame that is made here the index of X, but that is of steps where X has one:
-        # a call with sequences leaves nothing to it
+        # scikit-learn copies the index of X to the resulting frame, but such an index is one of steps, not of
+        # sequences; called with `Sequences`, which have no index, it copies none
         return self._transform(sequences) if isinstance(X, Sequences) else self.transform(sequences)
 
     def get_feature_names_out(self, input_features: Any = None) -> Shaped[np.ndarray, " features"]:
-        """Names of the columns; `input_features` is not looked at."""
+        """Return the names of the columns; `input_features` is ignored."""
         self._check_is_fitted()
         return np.array(self._feature_names(), dtype=object)
 
     @property
     def n_features_(self) -> int:
-        """Columns of the result."""
+        """Number of columns of the result."""
         raise NotImplementedError
 
     def _feature_names(self) -> list[str]:
@@ -93,14 +93,14 @@ class TableTransformer(SequenceTransformer):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class SequenceFeatures(TableTransformer):
-    """What `LS2TFeatures` and `Seq2TensFeatures` have in common.
+    """Base class of `LS2TFeatures` and `Seq2TensFeatures`.
 
     Args:
         scaling: standardise each channel with the statistics of the training data (`"channel"`) or of each
             sequence by itself (`"sequence"`), or not at all (None).
-        time: put a time coordinate, from 0 to 1, before the channels.
-        difference: take increments, the first one from 0.
-        normalization: level m is divided by this power of its number of terms, C(length, m).
+        time: prepend a time coordinate, from 0 to 1, to the channels.
+        difference: take increments; the first one is from 0.
+        normalization: divide level m by this power of its number of terms, C(length, m).
     """
 
     scaling: Literal["channel", "sequence"] | None = "channel"
@@ -127,12 +127,12 @@ class SequenceFeatures(TableTransformer):
         return (F.difference(x, lengths=lengths) if self.difference else x), lengths
 
     def _scale(self, order: int, lengths: Lengths) -> Float[Tensor, "rows order 1"]:
-        """Factors of the levels."""
+        """Return the normalization factors of the levels."""
         ones = torch.ones(len(lengths), order, 1, dtype=torch.float64)
         return F.normalize_levels(ones, ones.new_full((order,), self.normalization), lengths)
 
     def _input_names(self) -> list[str]:
-        """Of the channels that the map reads."""
+        """Return the names of the map's input channels."""
         names = self.metadata_.get("columns") or [f"x{c}" for c in range(self.n_channels_)]
         own = {kind: [f"{kind} {name}" for name in names] for kind in ("observed", "since")} | {
             "value": names
@@ -144,7 +144,7 @@ class SequenceFeatures(TableTransformer):
         return ["position", *channels] if self.time else channels
 
     def _start(self, n_inputs: int) -> None:
-        """Prepare the map for so many channels."""
+        """Prepare the map for `n_inputs` channels."""
         raise NotImplementedError
 
     def _map(self, x: Values, lengths: Lengths) -> Float[Tensor, "rows features"]:
@@ -156,9 +156,9 @@ class SequenceFeatures(TableTransformer):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LS2TFeatures(SequenceFeatures):
-    """Random low-rank functionals of the Seq2Tens map, each level's value for the whole sequence.
+    """Random low-rank functionals of all levels of the Seq2Tens map of a sequence.
 
-    The vectors z are drawn once, normal with variance 1 / channels, and never trained.
+    The vectors z are drawn once, from a normal distribution with variance 1 / channels, and never trained.
 
     Args:
         width: number of functionals per level; the table has order · width columns.
@@ -202,7 +202,7 @@ class LS2TFeatures(SequenceFeatures):
 
     @property
     def n_features_(self) -> int:
-        """Columns of the result."""
+        """Number of columns of the result."""
         return self.order * self.width
 
     def _feature_names(self) -> list[str]:
@@ -237,13 +237,13 @@ class LS2TFeatures(SequenceFeatures):
 class Seq2TensFeatures(SequenceFeatures):
     """All coordinates of the Seq2Tens map up to an order: d + d² + … for d channels.
 
-    With the lift `"exp"` and increments they are the signature of the path through 0 and the values. Levels
-    are not normalised unless asked for.
+    With the lift `"exp"` and increments they are the signature of the path through 0 and the values. By
+    default, levels are not normalised.
 
     Args:
         order: highest level.
         lift: `"linear"` or `"exp"`, as in `seq2tens.seq2tens`.
-        max_features: more columns than this are an error; use `LS2TFeatures` then.
+        max_features: largest number of columns allowed; with more, use `LS2TFeatures`.
 
     Examples:
         >>> import numpy as np
@@ -266,17 +266,17 @@ class Seq2TensFeatures(SequenceFeatures):
         check.require(
             self.n_features_ <= self.max_features,
             f"`order` must give at most {self.max_features} features (`max_features`), got "
-            f"{self.n_features_} for order {self.order} and {n_inputs} channels, that of time included",
+            f"{self.n_features_} for order {self.order} and {n_inputs} channels, including time",
         )
 
     @property
     def n_features_(self) -> int:
-        """Columns of the result."""
+        """Number of columns of the result."""
         channels = self.preparation_.n_outputs + bool(self.time)
         return sum(channels**m for m in range(1, self.order + 1))
 
     def _feature_names(self) -> list[str]:
-        """Words: `a*b` is what b does after a."""
+        """Return the words of the channels; in `a*b`, b comes after a."""
         letters = self._input_names()
         return ["*".join(word) for m in range(1, self.order + 1) for word in product(letters, repeat=m)]
 

@@ -1,4 +1,4 @@
-"""What estimators accept: aeon's collections, and tables, tensors and `Sequences`, unknown to aeon."""
+"""Conversion of estimator inputs: aeon's collections, tables, tensors and `Sequences`."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from seq2tens.data import (
 
 
 def as_sequences(X: Any, encoding: Encoding | None = None) -> Sequences:
-    """The collection as sequences of at least one step each."""
+    """Convert the collection to sequences of at least one step each."""
     return read_collection(X, encoding).sequences
 
 
 def read_collection(X: Any, encoding: Encoding | None = None) -> Labelled:
-    """The collection as sequences of at least one step each, with the labels and names that come with it.
+    """Convert the collection to sequences of at least one step each, with its labels and names.
 
-    A list of `Sequences`, which is what scikit-learn makes of a selection of rows, is joined. `encoding` is
-    that of the frames in training.
+    A list of `Sequences`, as scikit-learn makes when it selects rows, is joined. `encoding` is that of the
+    training frames.
     """
     labelled = _converted(X, encoding)
     sequences = labelled.sequences
@@ -53,7 +53,7 @@ def read_collection(X: Any, encoding: Encoding | None = None) -> Labelled:
 
 
 def as_labels(y: Any, n: int) -> Shaped[np.ndarray, " rows"]:
-    """The labels of `n` sequences as an array."""
+    """Return the labels of `n` sequences as an array."""
     labels = np.asarray(y)
     require(labels.ndim == 1, f"`y` must have one axis, got shape {labels.shape}")
     require(len(labels) == n, f"`y` must have {n} labels, one for each sequence of `X`, got {len(labels)}")
@@ -67,7 +67,7 @@ def as_labels(y: Any, n: int) -> Shaped[np.ndarray, " rows"]:
 
 
 def _read_numbers(labels: Shaped[np.ndarray, " rows"]) -> Shaped[np.ndarray, " rows"]:
-    """Texts that are all numbers as numbers: a target that was read from a `.csv` is still a target."""
+    """Convert labels that are all numeric text: a regression target read from a `.csv` is still one."""
     if not all(isinstance(label, str) for label in labels):
         return labels
     try:
@@ -100,7 +100,7 @@ def _joined(parts: list[Any]) -> Labelled:
 
 
 def as_arrays(X: Any) -> Any:
-    """Tensors as arrays, and single vectors as sequences of one channel."""
+    """Convert tensors to arrays, and vectors in a list to sequences of one channel."""
     if isinstance(X, torch.Tensor):
         return (X.float() if X.dtype == torch.bfloat16 else X).numpy(force=True)
     if not isinstance(X, list):
@@ -110,7 +110,7 @@ def as_arrays(X: Any) -> Any:
 
 
 def _frame_reader(X: Any) -> Callable[[Any, Encoding | None], Labelled] | None:
-    """How these frames are read, None for what is none."""
+    """Return the function that reads these frames; None if `X` holds no frames."""
     if not is_frame(X[0] if isinstance(X, list) else X):
         return None
     if not index_tells(X):
@@ -121,39 +121,39 @@ def _frame_reader(X: Any) -> Callable[[Any, Encoding | None], Labelled] | None:
 
 
 def index_tells(X: Any) -> bool:
-    """Whether the index of pandas has the times, and all columns are channels."""
+    """Whether a pandas index holds the times, so that all columns are channels."""
     if isinstance(X, list):
         return isinstance(X[0], pd.DataFrame)
     return isinstance(X, pd.DataFrame) and X.index.nlevels == 2 and not has_ids(X)
 
 
 def has_ids(frame: Any) -> bool:
-    """Whether a frame has a column that tells sequences apart, by its name."""
-    names = getattr(frame, "column_names", None) or frame.columns  # of pyarrow, or of all others
+    """Whether a frame has a column named `id`, which tells sequences apart."""
+    names = getattr(frame, "column_names", None) or frame.columns  # pyarrow, or any other library
     return any(str(name).lower() == "id" for name in names)
 
 
 def long_table(X: Any, encoding: Encoding | None) -> Table:
-    """A frame of one row per step, with the standard names of columns, or a list of one per sequence."""
+    """Read a frame with a row per step and the standard column names, or a list with a frame per sequence."""
     if isinstance(X, list):
         return read_frames(X, standard_columns(encoding), "X")
     if not has_ids(X):
         raise TypeError(
             "`X` must be a list of frames, whose rows are steps, a frame indexed by (instance, time), or one "
             f"with a column `id`, got one frame of {len(X)} rows; `[X]` is one sequence, and "
-            "`Sequences.from_frame` reads it if you tell the columns, or with `wide=True` for a sequence in "
-            "each row"
+            "`Sequences.from_frame` reads it with the names of the columns, or with `wide=True` for one "
+            "sequence per row"
         )
     return read_frame(X, standard_columns(encoding), "X")
 
 
 def standard_columns(encoding: Encoding | None) -> Columns:
-    """The usual names, with the channels of training."""
+    """Return the standard column names, with the encoding of the training data."""
     unit = None if encoding is None else encoding.unit
     return Columns(label_optional=True, encoding=encoding, unit=unit or "s")
 
 
-# By aeon's name of the kind.
+# By aeon's name of the collection type.
 _READERS: dict[str, Callable[[Any], Sequences]] = {
     "numpy3D": from_aeon,
     "np-list": from_aeon,
@@ -162,7 +162,7 @@ _READERS: dict[str, Callable[[Any], Sequences]] = {
 
 
 def collection_type(X: Any) -> str:
-    """aeon's name for this kind of collection."""
+    """Return aeon's name of the collection type."""
     try:
         return get_type(X)
     except (TypeError, ValueError) as error:
@@ -176,7 +176,7 @@ def collection_type(X: Any) -> str:
 
 
 def doubt_axes(X: Any) -> None:
-    """Warn where `(time, channels)` is likely meant; arrays of unequal length cannot be mistaken."""
+    """Warn if the axes are likely `(time, channels)`; arrays of unequal length cannot be mistaken."""
     cube = isinstance(X, np.ndarray | torch.Tensor)
     arrays = X if isinstance(X, list) else []
     shapes = {tuple(X.shape[1:])} if cube else {tuple(x.shape) for x in arrays if _is_array(x)}
@@ -186,7 +186,7 @@ def doubt_axes(X: Any) -> None:
     remedy = "X.transpose(0, 2, 1)" if cube else "[x.T for x in X]"
     warnings.warn(
         f"`X` is read as sequences of {channels} channels and {steps} steps, its axes as (channels, time); "
-        f"if it has {channels} steps of {steps} channels, give `{remedy}` (`Sequences` are never doubted)",
+        f"if it has {channels} steps of {steps} channels, pass `{remedy}` (`Sequences` never cause this)",
         stacklevel=4,
     )
 
@@ -196,7 +196,7 @@ def _is_array(x: Any) -> bool:
 
 
 def metadata_of(labelled: Labelled) -> dict[str, Any]:
-    """What aeon notes about training data, and how frames became channels."""
+    """Return aeon's metadata of the training data, and the encoding of its frames."""
     sequences, encoding = labelled.sequences, labelled.encoding
     lengths = np.unique(sequences.lengths)
     return {

@@ -1,4 +1,4 @@
-"""What becomes of an estimator whose training was interrupted."""
+"""Training that leaves a usable estimator when it is interrupted."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from seq2tens.training import Recipe, Result
 
 
 class InterruptedFitWarning(RuntimeWarning):
-    """A fit has ended early because it was interrupted; the estimator can be used."""
+    """Warns that a fit was interrupted and ended early; the estimator can be used."""
 
 
 def train(*arguments: Any, recipe: Recipe, **options: Any) -> Result:
-    """`training.fit`; interrupted after its first epoch it ends with the weights so far, and a warning.
+    """Call `training.fit`; if interrupted after the first epoch, keep the weights so far and warn.
 
-    `stopped` of the result is then `"interrupted"`.
+    The result then has `stopped == "interrupted"`.
     """
     try:
         return training.fit(*arguments, recipe=recipe, **options)
     except training.Interrupted as interruption:
         result = interruption.result
-        weights = "the best so far" if recipe.keep_best else "those of the last one"
+        weights = "the best so far" if recipe.keep_best else "those of the last epoch"
         warnings.warn(
             f"`fit` was interrupted after {result.epochs} epochs; its weights are {weights}, "
             "and `interrupted_` is True",

@@ -1,4 +1,4 @@
-"""Networks as classifiers in the manner of scikit-learn and aeon."""
+"""Networks as classifiers in the style of scikit-learn and aeon."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from seq2tens.training import Checkpoints, CrossEntropy, Recipe, SequenceBatch, 
 from seq2tens.training.progress import Style
 from seq2tens.training.rng import initial, order
 
-# Sequences by themselves are standardised where there are at most so many for training.
+# With at most this many training sequences, automatic scaling standardises each sequence by itself.
 FEW_SEQUENCES = 100
-# Arguments that take the place of the recipe's.
+# Arguments that override the recipe.
 OVERRIDES = ("epochs", "batch_size", "learning_rate")
 
 
 class WithHead(nn.Module):
-    """Features of a sequence, then logits."""
+    """A network of features followed by a linear layer that returns logits."""
 
     def __init__(self, features: nn.Module, n_classes: int, *, glorot: bool = False) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class WithHead(nn.Module):
             nn.init.zeros_(self.head.bias)
 
     def forward(self, values: Tensor, lengths: Tensor | None = None) -> Float[Tensor, "rows classes"]:
-        """Logits of the sequences."""
+        """Return the logits of the sequences."""
         return self.head(self.features(values, lengths=lengths))
 
 
@@ -56,33 +56,33 @@ class NetworkClassifier(SequenceClassifier):
     """Base class of the network classifiers; a subclass adds the sizes of its network.
 
     Args:
-        recipe: `"fast"`, `"paper"` or a `training.Recipe`. With `"paper"` the last layer starts as in Keras,
-            too: uniform after Glorot, without bias.
+        recipe: `"fast"`, `"paper"` or a `training.Recipe`. With `"paper"`, the last layer is also initialised
+            as in Keras: Glorot uniform weights and a bias of zero.
         epochs: overrides the recipe.
         batch_size: overrides the recipe.
         learning_rate: overrides the recipe.
         class_weight: None, `"balanced"` (equal weight for all classes) or a weight for each label; overrides
             the recipe.
         scaling: standardise each channel with the statistics of the training data (`"channel"`) or of each
-            sequence by itself (`"sequence"`), not at all (None), or, with `"auto"`, by sequence where there
-            are at most 100 for training, else by channel.
+            sequence by itself (`"sequence"`), or not at all (None). `"auto"` means `"sequence"` with at most
+            100 training sequences, else `"channel"`.
         since_observed: add, for each channel, the time since its last observation as an input (see
             `data.Preparation`); for data with missing values.
-        validation_fraction: stratified part of the training data that is held out. The weights with the
+        validation_fraction: stratified fraction of the training data to hold out. The weights with the
             lowest loss on it are kept; with a recipe that has `patience`, it also controls early stopping.
-        checkpoint: a folder; a fit that was killed goes on when called again with the same arguments.
+        checkpoint: a folder; a fit that was killed resumes when called again with the same arguments.
         progress: `"silent"` or False, `"auto"` or True, `"bar"` or `"lines"`.
         random_state: an integer, a numpy `RandomState` or None.
-        device: name of a Fabric accelerator; `"auto"` takes the fastest there is.
+        device: name of a Fabric accelerator; `"auto"` takes the fastest available.
         devices: number of processes per machine, one device each, started by `torchrun`. `batch_size` is the
             global batch size, and the result is that of one process, except for dropout.
         num_nodes: number of machines.
 
-    After `fit` there are `network_`, `history_` (a row per epoch), `classes_`, `scaler_`, `n_channels_` and
-    `interrupted_`. Ctrl-C ends a fit early: `fit` returns with a warning, `interrupted_` is True, and the
-    weights are the best so far where the recipe keeps the best, as it does with `validation_fraction`, else
+    Fitted attributes are `network_`, `history_` (a row per epoch), `classes_`, `scaler_`, `n_channels_` and
+    `interrupted_`. Ctrl-C ends a fit early: `fit` returns with a warning, and `interrupted_` is True. The
+    weights are then the best so far if the recipe keeps the best, as it does with `validation_fraction`, else
     those of the last epoch. Before the end of the first epoch, and with several processes, the
-    `KeyboardInterrupt` is passed on.
+    `KeyboardInterrupt` is raised.
     """
 
     recipe: Recipe | Literal["fast", "paper"] = "fast"
@@ -130,7 +130,7 @@ class NetworkClassifier(SequenceClassifier):
         self.interrupted_ = result.stopped == "interrupted"
 
     def save(self, path: str | Path, notes: dict[str, Any] | None = None) -> None:
-        """Write the fitted estimator to a folder; of processes that train together, only the first does."""
+        """Write the fitted estimator to a folder; in distributed training only the first process does."""
         if self.devices * self.num_nodes == 1 or is_first():
             super().save(path, notes)
 
@@ -159,7 +159,7 @@ class NetworkClassifier(SequenceClassifier):
         return auto_scaling(n_train) if self.scaling == "auto" else self.scaling
 
     def _split(self, labels: Tensor, seed: int) -> tuple[Tensor, Tensor | None]:
-        """Rows to train on, and rows to validate on if any."""
+        """Return the rows to train on, and those to validate on, if any."""
         if self.validation_fraction is None:
             return torch.arange(len(labels)), None
         check.require(
@@ -177,7 +177,7 @@ class NetworkClassifier(SequenceClassifier):
         return train_rows, validation_rows
 
     def _recipe(self, n_train: int) -> Recipe:
-        """The recipe with what the arguments say in its place."""
+        """Return the recipe, with the overrides of the arguments."""
         recipe = self.recipe
         if not isinstance(recipe, Recipe):
             check.choice("recipe", recipe, ("fast", "paper"))
@@ -193,7 +193,7 @@ class NetworkClassifier(SequenceClassifier):
         return replace(recipe, **changes)
 
     def _loss(self, source: SequenceSource, rows: Tensor, recipe: Recipe) -> CrossEntropy:
-        """Classes are weighted by the rows that are trained on."""
+        """Return the loss, with class weights computed from the training rows."""
         labels, weights = (None if t is None else t[rows] for t in (source.labels, source.weights))
         assert labels is not None
         return CrossEntropy(
@@ -219,17 +219,17 @@ class NetworkClassifier(SequenceClassifier):
     def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
         super()._restore(tensors, facts)
         self.history_ = facts["history"]
-        self.interrupted_ = facts.get("interrupted", False)  # models saved before have no such entry
+        self.interrupted_ = facts.get("interrupted", False)  # absent from older models
         self.network_ = restored(lambda: self._network(seed=0), tensors, find_device(self.device))
 
 
 def auto_scaling(n_train: int) -> Literal["channel", "sequence"]:
-    """How so many sequences are standardised if nothing is said."""
+    """Return the default scaling for this number of training sequences."""
     return "sequence" if n_train <= FEW_SEQUENCES else "channel"
 
 
 def forward(model: nn.Module, batch: SequenceBatch) -> tuple[Tensor, ...]:
-    """Logits, labels and, where there are any, weights of a batch."""
+    """Return logits, labels and, if there are any, weights of a batch."""
     values, lengths, labels, weights = batch
     assert labels is not None
     logits = model(values, lengths)
@@ -237,5 +237,5 @@ def forward(model: nn.Module, batch: SequenceBatch) -> tuple[Tensor, ...]:
 
 
 def accuracy(logits: Float[Tensor, "rows classes"], labels: Tensor) -> float:
-    """Part of the rows whose class is right."""
+    """Return the fraction of rows that are classified correctly."""
     return float((logits.argmax(dim=1) == labels).double().mean())

@@ -1,4 +1,4 @@
-"""What regressors have in common, in the manner of scikit-learn and aeon."""
+"""Base class of regressors, in the style of scikit-learn and aeon."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ Values = Float[np.ndarray, "rows *targets"]
 
 
 class SequenceRegressor(RegressorMixin, SequenceEstimator, Storable, Exportable):
-    """A regressor of sequences, for one number of each or several.
+    """Base class of regressors of sequences, with one target or several.
 
-    aeon's template methods are final, and know neither weights nor several targets; so it has its own, and is
-    registered as a subclass of aeon's. A subclass has `_fit(X, y, sample_weight)`, in which `y` has the axes
-    (rows, targets), and `_predict(X)`, which gives the same.
+    aeon's template methods are final, and support neither sample weights nor several targets. This class
+    therefore defines its own, and is registered as a virtual subclass of aeon's base class. A subclass
+    implements `_fit(X, y, sample_weight)`, in which `y` has the axes (rows, targets), and `_predict(X)`,
+    which returns an array with the same axes.
     """
 
     _tags: ClassVar[dict[str, Any]] = BaseRegressor.get_class_tags() | SequenceEstimator._tags
@@ -38,8 +39,8 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator, Storable, Exportable)
         Args:
             X: sequences, in any form that classifiers take.
             y: one number per sequence, or several: `(n,)` or `(n, targets)`; None for the labels of `X`.
-            sample_weight: how much each sequence counts, as if it were there so many times; only ratios
-                matter.
+            sample_weight: weight of each sequence; only ratios matter, and twice the weight counts as two
+                copies.
         """
         self.reset()
         known = self._learn_collection(X)
@@ -52,20 +53,22 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator, Storable, Exportable)
         return self
 
     def predict(self, X: Any) -> Values:
-        """The number of each sequence, or its numbers, if `fit` had several of each."""
+        """Predict the target of each sequence, or all of its targets if there were several in `fit`."""
         values = self._predict(self._as_in_fit(X))
         return values[:, 0] if self.n_targets_ is None else values
 
     def fit_predict(self, X: Any, y: Any, *, cv_size: int = 10) -> Values:
-        """`fit`, and the numbers of each sequence as told by copies that were fitted without it."""
+        """Fit the regressor, and return cross-validated predictions for the same sequences."""
         self.fit(X, y)
         return cross_val_predict(clone(self), as_sequences(X), np.asarray(y), cv=cv_size)
 
     def score(
         self, X: Any, y: Any, metric: Any = "r2", metric_params: Any = None, sample_weight: Any = None
     ) -> float:
-        """How good predictions are: R², or another metric of scikit-learn, by its name or as a function of
-        true and predicted numbers."""
+        """Return the R² of the predictions, or another metric.
+
+        `metric` is the name of a metric of scikit-learn, or a function of true and predicted targets.
+        """
         params = dict(metric_params or {})
         if sample_weight is not None:
             params["sample_weight"] = sample_weight
@@ -78,10 +81,10 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator, Storable, Exportable)
 
     def _restore(self, tensors: Any, facts: dict[str, Any]) -> None:
         super()._restore(tensors, facts)
-        self.n_targets_ = facts.get("targets")  # models saved before have one number for each sequence
+        self.n_targets_ = facts.get("targets")  # older models have a single target
 
     def _check_y(self, y: Any, n_cases: int) -> Values:
-        """aeon's hook, for scores."""
+        """Return the targets as an array: aeon's hook, used for scoring."""
         return as_targets(y, n_cases)
 
     def _fit(self, X: Sequences, y: Float[np.ndarray, "rows targets"], sample_weight: Any = None) -> None:
@@ -95,7 +98,7 @@ BaseRegressor.register(SequenceRegressor)
 
 
 def as_targets(y: Any, n: int | None) -> Values:
-    """Targets of `n` sequences as float64, `(n,)` or `(n, targets)`."""
+    """Return the targets of `n` sequences as float64, `(n,)` or `(n, targets)`."""
     try:
         targets = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -10,9 +10,9 @@ RandomState = int | np.random.RandomState | None
 
 
 def seed_of(random_state: RandomState) -> int:
-    """A seed: of the integer always the same, of a generator its next draw, of None one from the system.
+    """Return a seed: the integer itself, the next draw of a generator, or, for None, one from the system.
 
-    None does not stand for numpy's global generator, which is left alone.
+    Unlike in scikit-learn, None does not stand for numpy's global generator.
     """
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1)[0])
@@ -27,10 +27,10 @@ def seed_of(random_state: RandomState) -> int:
 
 
 def repeatable_seed(random_state: RandomState, checkpoint: object) -> int:
-    """`seed_of`; where there is a checkpoint, of an integer only, or a second call would be another run."""
+    """Return `seed_of(random_state)`; with a checkpoint it must be an integer, so that a run can resume."""
     require(
         checkpoint is None or isinstance(random_state, int | np.integer),
-        "`random_state` must be an integer where there is a `checkpoint`, or a second call would not "
-        f"be the same run, got {random_state!r}",
+        "`random_state` must be an integer if there is a `checkpoint`, since a second call would otherwise "
+        f"not be the same run, got {random_state!r}",
     )
     return seed_of(random_state)

@@ -1,4 +1,4 @@
-"""Estimators of this library among those of sktime: `pip install seq2tens[sktime]`."""
+"""Adapters of this library's estimators for sktime: `pip install seq2tens[sktime]`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ TRANSFORMER_TAGS: dict[str, Any] = {
 
 
 class _Adapted:
-    """What the adapters have in common: a copy of `estimator` is fitted, and is then `estimator_`."""
+    """Base class of the adapters."""
 
     estimator: Any
     times: bool
@@ -60,11 +60,11 @@ class _Adapted:
 
 
 class SktimeClassifier(_Adapted, BaseClassifier):
-    """A classifier of this library that takes sktime's data and passes for one of sktime's.
+    """A classifier of this library as a classifier of sktime.
 
     Args:
-        estimator: the classifier; a copy of it is fitted, and is then `estimator_`.
-        times: whether the index, integers or dates, tells when the steps were observed.
+        estimator: the classifier; a copy of it is fitted and stored as `estimator_`.
+        times: whether the index, integers or dates, holds the times of the steps.
 
     Examples:
         >>> from seq2tens.estimators import FCNLS2TClassifier
@@ -96,11 +96,11 @@ class SktimeClassifier(_Adapted, BaseClassifier):
 
 
 class SktimeRegressor(_Adapted, BaseRegressor):
-    """A regressor of this library that takes sktime's data and passes for one of sktime's.
+    """A regressor of this library as a regressor of sktime.
 
     Args:
-        estimator: the regressor; a copy of it is fitted, and is then `estimator_`.
-        times: whether the index, integers or dates, tells when the steps were observed.
+        estimator: the regressor; a copy of it is fitted and stored as `estimator_`.
+        times: whether the index, integers or dates, holds the times of the steps.
 
     Examples:
         >>> from seq2tens.estimators import RandomLS2TRegressor
@@ -132,8 +132,8 @@ class SktimeFeatures(_Adapted, BaseTransformer):
     """A feature map of this library as a transformer of sktime: a row of numbers for each series.
 
     Args:
-        estimator: the feature map; a copy of it is fitted, and is then `estimator_`.
-        times: whether the index, integers or dates, tells when the steps were observed.
+        estimator: the feature map; a copy of it is fitted and stored as `estimator_`.
+        times: whether the index, integers or dates, holds the times of the steps.
 
     Examples:
         >>> from seq2tens.estimators import RandomLS2TFeatures
@@ -168,11 +168,11 @@ class SktimeFeatures(_Adapted, BaseTransformer):
 
 
 class SktimeImputer(_Adapted, BaseTransformer):
-    """An imputer of this library as a transformer of sktime: the same series with nothing missing.
+    """An imputer of this library as a transformer of sktime, which returns the series without gaps.
 
     Args:
-        estimator: the imputer; a copy of it is fitted, and is then `estimator_`.
-        times: whether the index, integers or dates, tells when the steps were observed.
+        estimator: the imputer; a copy of it is fitted and stored as `estimator_`.
+        times: whether the index, integers or dates, holds the times of the steps.
 
     Examples:
         >>> from seq2tens.estimators import LinearImputer
@@ -213,7 +213,7 @@ def _test_params(*kinds: Any) -> list[dict[str, Any]]:
 
 
 def _clock(index: pd.Index) -> Float[np.ndarray, " steps"]:
-    """The index as numbers; of dates, the seconds since the first."""
+    """Convert the index to numbers; dates become seconds since the first."""
     if isinstance(index, pd.PeriodIndex):
         index = index.to_timestamp()
     if isinstance(index, pd.DatetimeIndex):

@@ -1,4 +1,4 @@
-"""Classifiers that are fed step by step."""
+"""Online prediction: classifiers that are fed step by step."""
 
 from __future__ import annotations
 
@@ -28,17 +28,15 @@ Times = Float[np.ndarray, " steps"] | None
 
 
 class PreparationState(NamedTuple):
-    """What later steps need of earlier ones."""
+    """State of a `StreamPreparation`: what later steps need to know about earlier ones."""
 
-    values: Float[np.ndarray, " channels"]  # the last ones, prepared; before the first step, what stands in
+    values: Float[np.ndarray, " channels"]  # last prepared values; before the first step, the fill values
     first: float = np.nan  # time of the first step
     last: float = np.nan  # time of the last step
-    observed: Float[np.ndarray, " channels"] | None = (
-        None  # when each was last observed, if this is asked for
-    )
+    observed: Float[np.ndarray, " channels"] | None = None  # time of the last observation, if needed
 
     def tree(self) -> dict[str, State]:
-        """What there is, as tensors and numbers."""
+        """Return the fields that are not None, as tensors and numbers."""
         return {
             name: torch.from_numpy(value) if isinstance(value, np.ndarray) else value
             for name, value in self._asdict().items()
@@ -47,25 +45,25 @@ class PreparationState(NamedTuple):
 
 
 class StreamPreparation:
-    """`Preparation.transform` for a sequence that comes in pieces: the same numbers, and little overhead."""
+    """`Preparation.transform` for a sequence that arrives in pieces: the same numbers, little overhead."""
 
     def __init__(self, preparation: Preparation, static: Any = None) -> None:
         check.require(
             preparation.scaling != "sequence",
-            "`stream` needs a model that does not standardise each sequence by itself, because a sequence "
-            'that is not over has no statistics yet; fit it with scaling="channel"',
+            "`stream` needs a model that does not standardise each sequence by itself, because an unfinished "
+            'sequence has no statistics yet; fit it with scaling="channel"',
         )
         self.preparation = preparation
         self.static = _static(preparation, static)
 
     def begin(self) -> PreparationState:
-        """Before the first step."""
+        """Return the state before the first step."""
         never = np.full(self.preparation.n_channels, -np.inf)
         observed = never if self.preparation.since_observed else None
         return PreparationState(self.preparation.fill.astype(np.float32), observed=observed)
 
     def prepare(self, rows: Rows, times: Times, carried: PreparationState) -> tuple[Rows, PreparationState]:
-        """What the network reads for these rows, and what the next ones need."""
+        """Return the network's input for these rows, and the state for the next ones."""
         known = np.where(self.preparation.known, rows, np.nan)
         scaled = _standardised(known, self.preparation.scaler)
         seen = ~np.isnan(scaled)
@@ -85,7 +83,7 @@ class StreamPreparation:
     def _elapsed(
         self, seen: np.ndarray, times: np.ndarray, carried: PreparationState
     ) -> tuple[list[Rows], PreparationState]:
-        """The channels that tell the time, and what the next rows need."""
+        """Return the time channels, and the state for the next rows."""
         parts, observed = [], carried.observed
         if observed is not None:
             moments = np.concatenate([observed[None], np.where(seen, times[:, None], -np.inf)])
@@ -99,24 +97,24 @@ class StreamPreparation:
 
 
 def _counted(steps: int, carried: PreparationState) -> Float[np.ndarray, " steps"]:
-    """Times of steps that have none: each counts 1."""
+    """Return times for steps that have none, one unit apart."""
     return np.arange(steps) + (0.0 if np.isnan(carried.last) else carried.last + 1)
 
 
 def _standardised(values: np.ndarray, scaler: Scaler | None) -> Float[np.ndarray, "steps channels"]:
-    with np.errstate(over="ignore"):  # what becomes infinite is found in the network's output
+    with np.errstate(over="ignore"):  # infinite values are detected in the network's output
         return (values if scaler is None else (values - scaler.mean_) / scaler.scale_).astype(np.float32)
 
 
 def _filled(values: Rows, seen: np.ndarray, before: np.ndarray) -> Rows:
-    """The last observed value of each channel, `before` where there is none yet."""
+    """Return the last observed value of each channel, `before` where there is none yet."""
     if len(values) == 1:
         return np.where(seen, values, before)
     return values_at(values, last_observed(seen, np.zeros(len(values), dtype=np.int64)), before)
 
 
 def _static(preparation: Preparation, static: Any) -> Float[np.ndarray, "1 features"] | None:
-    """The static features of the sequence as the network reads them."""
+    """Return the prepared static features of the sequence."""
     row = None if static is None else np.asarray(static, dtype=np.float64).reshape(1, -1)
     nothing = np.full((1, preparation.n_channels), np.nan)
     times = None if preparation.clock is None else np.zeros(1)
@@ -128,7 +126,7 @@ def _static(preparation: Preparation, static: Any) -> Float[np.ndarray, "1 featu
 
 
 class ClassifierStream:
-    """A fitted classifier that is fed step by step, see `SequenceClassifier.stream`."""
+    """A fitted classifier that is fed step by step; see `SequenceClassifier.stream`."""
 
     def __init__(
         self, classifier: SequenceClassifier, *, length: int | None = None, static: Any = None
@@ -145,7 +143,7 @@ class ClassifierStream:
 
     @property
     def steps(self) -> int:
-        """How many steps have been pushed."""
+        """Number of steps pushed so far."""
         return self._stream.steps
 
     def push(
@@ -155,8 +153,8 @@ class ClassifierStream:
 
         Args:
             rows: values `(steps, channels)`, NaN where missing.
-            times: of the steps, if the model was fitted with times.
-            last: after the last step only; takes less time.
+            times: times of the steps, if the model was fitted with times.
+            last: return probabilities after the last step only, which is faster.
 
         An error leaves the stream as it was.
         """
@@ -181,11 +179,11 @@ class ClassifierStream:
         self._carried = self._preparation.begin()
 
     def state(self) -> dict[str, State]:
-        """Where the stream stands, as a tree of dicts, tuples, tensors and numbers, of fixed size."""
+        """Return the state of the stream: a tree of dicts, tuples, tensors and numbers, of fixed size."""
         return {"network": self._stream.state(), "static": self._static(), **self._carried.tree()}
 
     def restore(self, state: dict[str, State]) -> None:
-        """Go on where another stream of the same model stood."""
+        """Continue from the state of another stream of the same model."""
         carried = self._carried.tree()
         keys = {"network", "static", *carried}
         check.require(
@@ -194,7 +192,7 @@ class ClassifierStream:
         )
         check.require(
             torch.equal(state["static"], self._static()),
-            "`state` must come from a stream with the same static features, got that of one with others",
+            "`state` must come from a stream with the same static features, got different ones",
         )
         self._stream.restore(state["network"])
         self._carried = PreparationState(
@@ -202,9 +200,9 @@ class ClassifierStream:
         )
 
     def save(self, path: str | Path, notes: dict[str, Any] | None = None) -> None:
-        """Write the state to a file, which is replaced only when the new one is whole.
+        """Write the state to a file; an existing file is replaced only once the new one is complete.
 
-        `notes` is JSON data of the caller's, which `load` gives back.
+        `notes` is JSON data that `load` returns.
         """
         storage.save(path, self.state(), notes or {})
 
@@ -215,12 +213,12 @@ class ClassifierStream:
         return notes
 
     def _static(self) -> Tensor:
-        """The static features as the network reads them, none at all where there are none."""
+        """Return the prepared static features, an empty tensor if there are none."""
         static = self._preparation.static
         return torch.empty(0) if static is None else torch.tensor(static[0])
 
     def _checked(self, rows: Any, times: Any) -> tuple[Rows, Times]:
-        """Rows and times as float64, with the checks that whole sequences get."""
+        """Return rows and times as float64, after the checks that whole sequences get."""
         preparation = self._preparation.preparation
         rows, timed = checked_rows(rows, preparation.n_channels), preparation.clock is not None
         if (times is not None) != timed:
@@ -232,7 +230,7 @@ class ClassifierStream:
 
 
 def checked_rows(rows: Any, channels: int) -> Rows:
-    """Rows as float64."""
+    """Check the rows and return them as float64."""
     rows = np.asarray(rows, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] != channels:
         raise check.ArgumentError(
@@ -244,7 +242,7 @@ def checked_rows(rows: Any, channels: int) -> Rows:
 
 
 def checked_times(times: Any, steps: int, last: float) -> Float[np.ndarray, " steps"]:
-    """Times of steps that follow one at the time `last`, NaN if there is none."""
+    """Check the times of steps after the time `last` (NaN if there is none), and return them as float64."""
     times = np.asarray(times, dtype=np.float64)
     if times.shape != (steps,):
         raise check.ArgumentError(f"`times` must have shape (steps,) = ({steps},), got {times.shape}")
@@ -262,7 +260,7 @@ def checked_times(times: Any, steps: int, last: float) -> Float[np.ndarray, " st
 def _both(
     prepare: Callable[[], StreamPreparation], follow: Callable[[], Stream]
 ) -> tuple[StreamPreparation, Stream]:
-    """The two parts of a stream; all that stands in the way is told at once."""
+    """Build both parts of a stream; if both fail, report both reasons in one error."""
     parts: list[Any] = []
     reasons = []
     for part in (prepare, follow):

@@ -1,4 +1,4 @@
-"""How much each class and each row counts in training."""
+"""Weights of classes and rows in training."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seq2tens._checks import ArgumentError, require
 
 
 def row_weights(sample_weight: Any, labels: Int[Tensor, " rows"]) -> Float[Tensor, " rows"] | None:
-    """Weights with mean 1; every class needs a row that counts."""
+    """Return row weights with mean 1; every class needs a row of positive weight."""
     if sample_weight is None:
         return None
     weights = np.asarray(sample_weight, dtype=np.float64)
@@ -34,7 +34,7 @@ def row_weights(sample_weight: Any, labels: Int[Tensor, " rows"]) -> Float[Tenso
 def class_weights(
     class_weight: Any, classes: np.ndarray, labels: Int[Tensor, " rows"], weights: Tensor | None
 ) -> Float[Tensor, " classes"] | None:
-    """The weight of each class: None, balanced over the rows, or as given (1 where nothing is given)."""
+    """Return the weight of each class: None, balanced over the rows, or as given (1 by default)."""
     if class_weight is None:
         return None
     if isinstance(class_weight, str) and class_weight == "balanced":

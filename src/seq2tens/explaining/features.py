@@ -121,7 +121,7 @@ def explain_features(
         names: names of the channels.
         top: how many features are listed individually.
     """
-    from seq2tens.estimators.random.explanation import explain_features as describe
+    from seq2tens.estimators.random.explanation import describe_features
     from seq2tens.estimators.random.ridge import standardise
 
     check.positive_int("top", top)
@@ -134,7 +134,7 @@ def explain_features(
     contrast, name, level = _contrast(model, (row @ coefficients + intercept).numpy(), target)
     direction = coefficients @ coefficients.new_tensor(contrast)
     parts = row * direction
-    features = describe(model.features_, parts[:, None], sequence, min(top, len(parts)))
+    features = describe_features(model.features_, parts[:, None], sequence, min(top, len(parts)))
     contributions = tuple(_contribution(feature, sequence, names) for feature in features)
     baseline = level + float(intercept @ intercept.new_tensor(contrast))
     total = float(parts.sum())

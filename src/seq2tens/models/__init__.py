@@ -1,1 +1,1 @@
-"""Models beyond the layers of `nn`: those that other methods are compared with."""
+"""Complete models: for imputation, variational autoencoders, and for irregular time series."""

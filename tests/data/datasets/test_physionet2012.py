@@ -96,9 +96,7 @@ def test_where_the_folder_is(packed, monkeypatch, tmp_path):
     monkeypatch.setenv("SEQ2TENS_DATA", str(tmp_path))
     assert len(physionet2012.load().train) == 1
     monkeypatch.delenv("SEQ2TENS_DATA")
-    with pytest.raises(
-        ValueError, match="`folder` must be given where the variable SEQ2TENS_DATA is not set"
-    ):
+    with pytest.raises(ValueError, match="`folder` must be given if the variable SEQ2TENS_DATA is not set"):
         physionet2012.load()
     with pytest.raises(ValueError, match="`folder` must be a folder that exists, got '/no/where'"):
         physionet2012.load("/no/where")
@@ -140,7 +138,7 @@ BAD_FILES = {
         "must be the header Time,Parameter,Value, got '00:00,RecordID,12'",
     ),
     "no record": (HEADER + "00:00,HR,70\n", None, "must have a line for RecordID, got none"),
-    "other name": (described(99, "00:10,HR,70"), 2, "RecordID must be that of the file's name, got 99"),
+    "other name": (described(99, "00:10,HR,70"), 2, "RecordID must match the name of the file, got 99"),
     "icu": (described(12, icu=5), 6, "ICUType must be 1, 2, 3 or 4, got 5"),
     **{name: (described(12, lines), line, reason) for name, (lines, line, reason) in BAD.items()},
 }
@@ -225,7 +223,7 @@ def test_folders_without_data(tmp_path, text):
         f"got {str(tmp_path)!r}"
     )
     (text / "Outcomes-b.txt").unlink()
-    assert message(text) == f"`folder` must hold Outcomes-b.txt beside set-b, got {str(text)!r}"
+    assert message(text) == f"`folder` must hold Outcomes-b.txt next to set-b, got {str(text)!r}"
     (tmp_path / "set-x").mkdir()
     with pytest.raises(ReadError, match=r"must hold a file such as 132539\.txt for each stay, got none"):
         physionet2012.read_text(tmp_path / "set-x")

@@ -70,7 +70,7 @@ def test_malformed_files_are_named(folder, pictures, palette):
         with pytest.raises(ReadError, match=r"npy.xz: must be an array as `numpy.save` writes it, in xz"):
             sprites.load(folder)
     (files / sprites.PICTURES).write_bytes(content + lzma.compress(b"more"))
-    with pytest.raises(ReadError, match=r"npy.xz: must end with the array, but goes on"):
+    with pytest.raises(ReadError, match=r"npy.xz: must end after the array, but has more bytes"):
         sprites.load(folder)
     (files / sprites.PALETTE).unlink()
     with pytest.raises(ValueError, match=r"`folder` must hold palette_rgb.npy"):

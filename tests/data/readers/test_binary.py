@@ -124,7 +124,7 @@ def test_mat_has_channels_before_time(tmp_path):
             "`train` must be a cell of matrices, got float64 of shape (2, 3)",
         ),
         ({"mts": {**MTS, "test": cells("abc")}}, "`test` must hold matrices of numbers, got <U3 at cell 0"),
-        ({"mts": {**MTS, "testlabels": [[0.5]]}}, "`testlabels` must hold whole numbers, got float64 [0.5]"),
+        ({"mts": {**MTS, "testlabels": [[0.5]]}}, "`testlabels` must hold integers, got float64 [0.5]"),
         (
             {"mts": {**MTS, "trainlabels": [[1, 2, 3]]}},
             "`labels` must have shape (sequences,) = (2,), got (3,)",
@@ -150,7 +150,7 @@ def test_mat_that_is_something_else(tmp_path):
         assert message(lambda: read_mat(path)).startswith(f"{path}: must be a MATLAB 5–7 file: ")
     # Bytes 124–125 are the version; 0x0200 is what MATLAB 7.3 writes before its HDF5 content.
     path.write_bytes(whole[:124] + b"\x00\x02" + whole[126:])
-    expected = f"{path}: is a MATLAB 7.3 file (HDF5), which is not read; save it with `-v7`"
+    expected = f"{path}: is a MATLAB 7.3 file (HDF5), which is not supported; save it with `-v7`"
     assert message(lambda: read_mat(path)) == expected
 
 
@@ -194,7 +194,7 @@ def test_parquet(tmp_path):
             {"x": ["1", "b"]},
             "column `x` holds the number '1' as text; make it a column of numbers, or name it in "
             "`categories` "
-            "if it holds words",
+            "if it is categorical",
         ),
         ({"time": [0.0, None]}, "row 1: column `time` must not be empty"),
         ({"id": [None, 1]}, "row 0: column `id` must not be empty"),
@@ -226,7 +226,7 @@ def test_read_knows_the_suffix():
         read("x.xlsx")
     assert str(raised.value) == (
         "`path` must end with one of .ts, .arff, .mat, .npz, .csv, .csv.gz, .parquet, got 'x.xlsx'; "
-        "save the sheet as .csv, or give `pandas.read_excel(…)` to `Sequences.from_frame`"
+        "save the sheet as .csv, or pass `pandas.read_excel(…)` to `Sequences.from_frame`"
     )
     with pytest.raises(ValueError) as raised:  # noqa: PT011
         read("x.ts", Columns())

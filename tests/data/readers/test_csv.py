@@ -182,7 +182,7 @@ def test_large_files_without_another_library(tmp_path, monkeypatch):
         (
             "id,x\n1,walk\n",
             {},
-            "{path}, line 2: column `x` must be a number (`categories` names columns of words), got 'walk'",
+            "{path}, line 2: column `x` must be a number (`categories` names columns of strings), got 'walk'",
         ),
     ],
 )
@@ -213,7 +213,7 @@ def test_broken_archives(tmp_path, monkeypatch, library):
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(ReadError) as raised:
         read(path)
-    assert str(raised.value).startswith(f"{path}: must be a whole gzip file: Compressed file ended before")
+    assert str(raised.value).startswith(f"{path}: must be a complete gzip file: Compressed file ended before")
     path.write_bytes(gzip.compress(TABLES["commas"].encode() + bytes(2**27)))
     with pytest.raises(ReadError, match="must not claim more than 200 times its size"):
         read(path)
@@ -246,7 +246,7 @@ def test_folders_of_a_folder_are_labels(tmp_path):
 
 
 def test_folders_that_are_refused(tmp_path):
-    with pytest.raises(ReadError, match="must hold tables, of which each is one sequence, got none"):
+    with pytest.raises(ReadError, match="must hold tables, one for each sequence, got none"):
         read(tmp_path)
     write(tmp_path, "x\n1\n", "a.csv")
     write(tmp_path, "y\n1\n", "b.csv")

@@ -148,7 +148,7 @@ MALFORMED = {
         "@classLabel true\n@data\n": ", line 1: `@classLabel true` must be followed by the labels, got none",
         "@timeStamps maybe\n@data\n": ", line 1: `@timestamps` must be `true` or `false`, got 'maybe'",
         "@timeStamps true\n@data\n": (
-            ", line 1: `@timeStamps true` is not read; a long table (.csv) can carry times"
+            ", line 1: `@timeStamps true` is not supported; a long table (.csv) can hold times"
         ),
         TS.removesuffix("@data\n"): ": must have a line `@data`, got none",
         TS: ": must hold at least one sequence after `@data`, got none",
@@ -189,7 +189,7 @@ MALFORMED = {
             ": must have a column `id`, found time, x, label; `id=None` reads the whole table as one sequence"
         ),
         "id,time,label\n": ": must have a column for a channel, found id, time, label",
-        "id,time,x,x,label\n": ": must not name two columns alike, got `x` twice",
+        "id,time,x,x,label\n": ": must have distinct column names, got `x` twice",
         CSV + "1,0,1,2,a\n1,abc,1,2,a\n": (
             ", line 3: column `time` must be a number or a date such as 2024-05-01 13:30:00, got 'abc'"
         ),
@@ -197,7 +197,7 @@ MALFORMED = {
             ", line 2: column `time` must be a number or a date such as 2024-05-01 13:30:00, got ''"
         ),
         CSV + "\n\n1,0,1,two,a\n": (
-            ", line 4: column `y` must be a number (`categories` names columns of words), got 'two'"
+            ", line 4: column `y` must be a number (`categories` names columns of strings), got 'two'"
         ),
         CSV + "1,0,inf,2,a\n": ", line 2: column `x` must be a number, got 'inf'",
         CSV + "1,0,1,2\n": ", line 2: must have 5 cells like the header, got 4",

@@ -98,17 +98,17 @@ def test_categories_in_files(tmp_path):
             lambda: from_frame(frame(x=["1.5", "O.5"])),
             "column `x` holds the number '1.5' as text; make it a column of numbers, or name it in "
             "`categories` if it "
-            "holds words",
+            "is categorical",
         ),
         (
             lambda: from_frame(frame(note=[f"note {i}" for i in range(17)])),
-            "column `note` holds 17 different words, more than 16; name it in `categories` if it is meant "
+            "column `note` holds 17 different strings, more than 16; name it in `categories` if it is meant "
             "to be a "
             "channel, or name the `channels`",
         ),
         (
             lambda: from_frame(frame(x=["a"]), like=from_frame(frame(x=[1.0]))),
-            "column `x` must hold numbers, got words such as 'a'",
+            "column `x` must hold numbers, got strings such as 'a'",
         ),
         (
             lambda: from_frame(frame(y=[1.0]), like=from_frame(frame(x=[1.0]))),
@@ -116,7 +116,7 @@ def test_categories_in_files(tmp_path):
         ),
         (
             lambda: from_frame(frame(x=[1.0]), categories=["y"]),
-            "`frame` must have a channel or static feature `y` to be read as words, found none",
+            "`frame` must have a channel or static feature `y` to read as categories, found none",
         ),
     ],
 )

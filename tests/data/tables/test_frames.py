@@ -150,7 +150,7 @@ def test_static_columns():
         ),
         (
             lambda: from_frame(LONG.assign(ID=1, Id=2)),
-            "`frame` must have one column `id`, found ID and Id; tell which one it is",
+            "`frame` must have one column `id`, found ID and Id; pass the name of the right one",
         ),
         (
             lambda: from_frame(LONG[:0], **HOW),
@@ -183,7 +183,7 @@ def test_static_columns():
         ),
         (
             lambda: from_frame(pd.DataFrame([[1, 2]], columns=["x", "x"])),
-            "`frame` must not name two columns alike, got ['x', 'x']",
+            "`frame` must have distinct column names, got ['x', 'x']",
         ),
         (lambda: from_frame([LONG, LONG[:0]]), "`frame[1]` must have rows, got none"),
         (lambda: from_frame(LONG, channels="pulse"), "`channels` must be a list of names, got 'pulse'"),
@@ -191,11 +191,11 @@ def test_static_columns():
             lambda: from_frame(LONG, wide=True, id="stay", label="died"),
             "`frame` as a wide table must have columns of steps such as `x_0`, got `hour`; name the "
             "`channels`, or "
-            "give the columns of each",
+            "pass the columns of each",
         ),
         (
             lambda: from_frame(pd.DataFrame({"x_0": [1.0], "x_1": [1.0], "y_0": [2.0]}), wide=True),
-            "`frame` must have the same steps for every channel, but `y` has others than `x`",
+            "`frame` must have the same steps for every channel, but those of `y` differ from those of `x`",
         ),
         (
             lambda: from_frame(pd.DataFrame({"x_0": [1.0]}), wide=True, channels=["y"]),
@@ -221,7 +221,7 @@ def test_static_columns():
         ),
         (
             lambda: from_frame(LONG, id=None, static=pd.DataFrame({"age": [1, 2]}), channels=["beats"]),
-            "`static` as a frame is joined by id, but there is no `id`",
+            "`static` must be a list of columns if there is no `id` to join by, got a frame",
         ),
         (
             lambda: from_frame(LONG, unit="weeks", **HOW),
@@ -240,12 +240,12 @@ def test_refusals(call, message):
     [
         (
             lambda: from_frame(pl.from_pandas(LONG).lazy()),
-            "`frame` must be a frame of pandas, polars or pyarrow (a lazy one collected), got LazyFrame",
+            "`frame` must be a frame of pandas, polars or pyarrow (collect a lazy one first), got LazyFrame",
         ),
         (
             lambda: from_frame(pl.DataFrame({"id": [1], "x": [[1.0, 2.0]]})),
-            "column `x` must hold numbers, words, dates or durations, got List(Float64); "
-            "pandas.to_datetime makes dates of other things",
+            "column `x` must hold numbers, strings, dates or durations, got List(Float64); "
+            "pandas.to_datetime converts other types to dates",
         ),
     ],
 )

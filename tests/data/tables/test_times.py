@@ -56,7 +56,7 @@ def test_dates_of_other_centuries():
 
 def test_other_times_are_refused():
     message = (
-        "column `time` must hold numbers, words, dates or durations, got Object; pandas.to_datetime makes"
+        "column `time` must hold numbers, strings, dates or durations, got Object; pandas.to_datetime conv"
     )
     with pytest.raises(TypeError, match=message):
         from_frame(frame([date(2024, 5, 1)] * 3))
@@ -79,7 +79,7 @@ def test_missing_dates_and_texts_are_refused(kind):
     with pytest.raises(ValueError, match="`frame`, row 1: column `time` must not be empty"):
         from_frame(KINDS[kind](frame([DATES[0], pd.NaT, DATES[1]])))
     texts = (
-        "column `time` must hold numbers, dates or durations, got words; pandas.to_datetime or polars' str.to"
+        "column `time` must hold numbers, dates or durations, got strings; pandas.to_datetime or polars' str"
     )
     with pytest.raises(ValueError, match=texts):
         from_frame(KINDS[kind](frame(["2024-01-01", "2024-01-02", "2024-01-03"])))
@@ -87,7 +87,7 @@ def test_missing_dates_and_texts_are_refused(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_dates_are_no_channel(kind):
-    message = r"column `since` must hold numbers or words, got datetime64\[us\]; only `time` may hold dates"
+    message = r"column `since` must hold numbers or strings, got datetime64\[us\]; only `time` may hold dates"
     with pytest.raises(ValueError, match=message):
         from_frame(KINDS[kind](frame([0, 1, 0], since=DATES)))
 

@@ -109,5 +109,7 @@ def test_constant_and_unknown_channels():
     imputer = LS2TImputer(**FIXED).fit(X)
     filled = imputer.stream().push(np.array([[np.nan, np.nan], [7.0, 3.0]]))
     assert filled.tolist() == [[7, 0], [7, 3]]
-    with pytest.raises(ValueError, match="`static` must be None for a model without, got some"):
+    with pytest.raises(
+        ValueError, match="`static` must be None for a model without static features, got some"
+    ):
         imputer.stream(static=[1.0])

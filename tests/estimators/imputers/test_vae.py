@@ -139,7 +139,7 @@ def test_a_fit_goes_on_from_its_checkpoint(tmp_path):
         GPVAEImputer(**FIXED, hide=0.1, checkpoint=tmp_path / "run").fit(X)
     with pytest.raises(ValueError, match="`checkpoint` must belong to the same run"):
         GPVAEImputer(**FIXED, length_scale=3.0, checkpoint=tmp_path / "run").fit(X)
-    with pytest.raises(ValueError, match="`random_state` must be an integer where there is a `checkpoint`"):
+    with pytest.raises(ValueError, match="`random_state` must be an integer if there is a `checkpoint`"):
         GPVAEImputer(**{**FIXED, "random_state": None}, checkpoint=tmp_path / "run").fit(X)
 
 

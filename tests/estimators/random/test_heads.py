@@ -64,9 +64,11 @@ def test_what_only_the_ridge_can_do(tmp_path):
     X, y = problem(30)
     model = make(LogisticRegression()).fit(X, y)
     for call in (model.explain, lambda: model.predict_set(X), lambda: model.save(tmp_path / "model")):
-        with pytest.raises(ValueError, match="`head` must be None for this, a ridge regression, got Logis"):
+        with pytest.raises(
+            ValueError, match=r"`head` must be None \(ridge regression\) for this method, got L"
+        ):
             call()
-    with pytest.raises(ValueError, match="`head` and `class_weight` must be None to learn on, got Logistic"):
+    with pytest.raises(ValueError, match="`head` and `class_weight` must be None to update a model, got Log"):
         make(LogisticRegression()).partial_fit(X, y)
     with pytest.raises(ValueError, match="`head` must be a classifier or regressor of scikit-learn, got 'sv"):
         make("svm").fit(X, y)

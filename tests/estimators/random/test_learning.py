@@ -159,7 +159,7 @@ def test_it_learns_on_after_it_was_put_away(keep, tmp_path):
         model.partial_fit(X[60:], y[60:]).forget(X[:9], y[:9]),
     )
     fresh = classifier(random_state=1).partial_fit(X, y)
-    with pytest.raises(ValueError, match="`other` must be a copy of what this model was after `calibrate`"):
+    with pytest.raises(ValueError, match="`other` must start from a copy of this model after `calibrate`"):
         again.merge(fresh)
 
 
@@ -191,19 +191,19 @@ def test_errors():
     with pytest.raises(ValueError, match="got a model of `fit`, which keeps no sums"):
         fitted.partial_fit(X, y)
     with pytest.raises(
-        ValueError, match="must have learned by `partial_fit` or `fit_parts`, got one without"
+        ValueError, match="must be fitted by `partial_fit` or `fit_parts` for this, got one without"
     ):
         fitted.forget(X, y)
     with pytest.raises(ValueError, match=r"`y` must have at least 2 classes, got \['up'\]"):
         classifier().partial_fit(X, np.full(24, "up"))
     with pytest.raises(
-        ValueError, match="`head` and `class_weight` must be None to learn on, got None and 'balanced'"
+        ValueError, match="`head` and `class_weight` must be None to update a model, got None and 'balanced'"
     ):
         classifier(class_weight="balanced").partial_fit(X, y)
     model = classifier().partial_fit(X, y)
     with pytest.raises(ValueError, match=r"`y` must hold classes that were learned, got \['left'\]"):
         model.forget(X[:1], ["left"])
-    with pytest.raises(ValueError, match="`y` must hold labels like those before, <U4, got int64"):
+    with pytest.raises(ValueError, match="`y` must hold labels of the same type as before, <U4, got int64"):
         model.partial_fit(X[:2], [0, 1])
     with pytest.raises(ValueError, match="`X` must have 2 channels as in `fit`, got 3"):
         model.partial_fit(problem(channels=3)[0], y)

@@ -150,9 +150,7 @@ def test_without_ray_the_line_that_installs_it_is_printed(monkeypatch):
 def test_errors(tmp_path):
     with pytest.raises(ValueError, match="`parts` must hold at least one part, got none"):
         classifier().fit_parts([])
-    with pytest.raises(
-        ValueError, match="`parts` must be a folder or parts one after the other, got nowhere"
-    ):
+    with pytest.raises(ValueError, match="`parts` must be a folder or an iterable of parts, got nowhere"):
         classifier().fit_parts("nowhere")
     with pytest.raises(ValueError, match=r"`parts` must be a folder of .npz or .parquet files, got "):
         classifier().fit_parts(tmp_path)

@@ -51,7 +51,7 @@ def test_a_folder_is_read_without_the_hub(fitted, tmp_path, monkeypatch):
     fitted.save_pretrained(tmp_path / "model")
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     assert RandomLS2TClassifier.from_pretrained(tmp_path / "model").classes_.tolist() == ["down", "up"]
-    with pytest.raises(ImportError, match=r"'some/model' is no folder.*pip install 'seq2tens\[hub\]'"):
+    with pytest.raises(ImportError, match=r"'some/model' is not a folder.*pip install 'seq2tens\[hub\]'"):
         RandomLS2TClassifier.from_pretrained("some/model")
 
 

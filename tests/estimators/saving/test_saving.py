@@ -165,7 +165,7 @@ def edit(path, **changes):
         ),
         (
             lambda f: flip(f / "model.safetensors"),
-            "but .*model.safetensors cannot be read: it is not as it was saved, its digest differs",
+            "but .*model.safetensors cannot be read: it was changed after it was saved, its digest differs",
         ),
         (
             lambda f: (f / "model.safetensors").unlink(),
@@ -179,8 +179,8 @@ def edit(path, **changes):
         (lambda f: (f / "model.json").write_text("[1]"), "model.json is something else"),
         (lambda f: edit(f / "model.json", extra=1), "model.json is something else"),
         (lambda f: edit(f / "model.json", format=99), "must have format 1 or 2, got 99"),
-        (lambda f: edit(f / "model.json", notes={"a": 1}), "model.json cannot be read: it is not as it was"),
-        (lambda f: edit(f / "model.json", digest="0"), "model.json cannot be read: it is not as it was"),
+        (lambda f: edit(f / "model.json", notes={"a": 1}), "model.json cannot be read: it was changed after"),
+        (lambda f: edit(f / "model.json", digest="0"), "model.json cannot be read: it was changed after"),
         (
             lambda f: (f / "model.json").write_text("[" * 10**6),
             "must hold a complete model, but .*model.json cannot be read: .*recursion",

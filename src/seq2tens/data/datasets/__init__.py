@@ -1,4 +1,4 @@
-"""Data sets by name, and those that need more than a reader. None of them is fetched over the network."""
+"""Data sets by name, and those that need more than a reader. None of them is downloaded."""
 
 from seq2tens.data.datasets import healing_mnist, mnist, physionet2012, sprites
 from seq2tens.data.datasets.archives import available_datasets, load_dataset

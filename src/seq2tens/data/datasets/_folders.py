@@ -1,4 +1,4 @@
-"""Where the files of a data set are."""
+"""Location of the files of a data set."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ __all__ = ["ENVIRONMENT", "data_folder", "dataset_folder", "existing"]
 
 
 def dataset_folder(folder: str | Path | None, name: str) -> Path:
-    """The folder with the files: that of all data sets, or the folder `name` inside it."""
+    """Return the folder with the files: the folder `name` inside `folder`, or `folder` itself."""
     path = data_folder(folder)
     if path is None:
-        message = f"`folder` must be given where the variable {ENVIRONMENT} is not set, got {folder!r}"
+        message = f"`folder` must be given if the variable {ENVIRONMENT} is not set, got {folder!r}"
         raise ArgumentError(message)
     inside = path / name
     return inside if inside.is_dir() else path
 
 
 def existing(path: Path) -> Path:
-    """The path of a file that a data set cannot do without."""
+    """Return the path after checking that the file exists."""
     require(path.is_file(), f"`folder` must hold {path.name}, got {str(path.parent)!r}")
     return path

@@ -1,4 +1,4 @@
-"""Data sets by name: those in a folder of packed files, and the small ones that ship inside aeon."""
+"""Data sets by name: those in a folder of packed files, and the small ones that come with aeon."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from seq2tens.data.readers import read_npz, read_ts
 
 
 def load_dataset(name: str, folder: str | Path | None = None, *, archives: Sequence[str] = ARCHIVES) -> Split:
-    """Load a data set by name, never over the network.
+    """Load a data set by name, without downloading anything.
 
     Args:
-        name: as in `available_datasets`.
-        folder: searched for `tsc/<name>.npz`, `ucr/<name>.npz` and `uea/<name>.npz`, in this order, then the
-            data that aeon brings along (default: the environment variable SEQ2TENS_DATA).
-        archives: which of the three to search, the first one first.
+        name: one of `available_datasets`.
+        folder: folder to search for `tsc/<name>.npz`, `ucr/<name>.npz` and `uea/<name>.npz`, in this order,
+            before the data that come with aeon (default: the environment variable SEQ2TENS_DATA).
+        archives: which of the three to search, in this order.
     """
     loaders = _loaders(folder, archives)
     if name not in loaders:
@@ -30,7 +30,7 @@ def load_dataset(name: str, folder: str | Path | None = None, *, archives: Seque
 
 
 def available_datasets(folder: str | Path | None = None, *, archives: Sequence[str] = ARCHIVES) -> list[str]:
-    """The names that `load_dataset` knows."""
+    """Return the names that `load_dataset` accepts."""
     return sorted(_loaders(folder, archives))
 
 

@@ -1,4 +1,4 @@
-"""Healing MNIST: digits that turn at random, with pixels missing not at random."""
+"""Healing MNIST: randomly rotating digits, with pixels missing not at random."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ MISSING = 0.4
 HALF_INTENSITY = 127.5
 VALIDATION_SHARE = 6  # the last 10,000 of 60,000
 TRAIN, TEST = 0, 1  # which of the two files a random stream belongs to
-BLOCK = 500  # sequences made at a time: about 100 MB at work
+BLOCK = 500  # number of sequences generated at a time, in about 100 MB
 
 
 @dataclass(frozen=True, eq=False)
 class TurningDigits:
-    """A part of the data set; `part[rows]` gives the chosen sequences as `Incomplete`.
+    """A part of the data set; `part[rows]` returns the chosen sequences as `Incomplete`.
 
-    Pixels are kept as single bits: all 70,000 sequences in float32 would take 2 GB, twice.
+    Pixels are stored as single bits: in float32, all 70,000 sequences would take 2 GB.
 
     Attributes:
         labels: the digits.
-        image: height, width and the one colour.
+        image: height, width and number of colours, 1.
     """
 
     labels: Int[np.ndarray, " n"]
@@ -72,27 +72,26 @@ def load(
     validation: bool = True,
     limit: int | None = None,
 ) -> HealingMNIST:
-    """Make the data set from the files of MNIST.
+    """Generate the data set from the files of MNIST.
 
-    Each of ten frames is the frame before it (the first one: the digit as it was written), turned by a normal
+    Each of ten frames is the frame before it (for the first one: the original digit), rotated by a normal
     random angle with cubic splines; all are binarised at half intensity. White pixels are twice as likely to
-    be missing as black ones. A sequence depends on the seed and on its place in the file, on nothing else.
-    All 70,000 take a minute or two.
+    be missing as black ones. A sequence depends only on the seed and on its position in the file. All 70,000
+    take a minute or two.
 
-    The file of the published experiments is not at hand. What can be checked of it is that simple rules make
-    the published errors, to which the defaults are calibrated: filled with the mean of the sequence, rounded,
-    the test part has a mean squared error of 0.1675 (published: 0.168), filled forward 0.1767 (published:
-    0.177).
+    The file of the published experiments is not available. The defaults are calibrated so that simple
+    imputation reproduces the published errors: filled with the rounded mean of the sequence, the test part
+    has a mean squared error of 0.1675 (published: 0.168), filled forward 0.1767 (published: 0.177).
 
     Args:
-        folder: where the files are, or where a folder `mnist` with them is (default: the environment variable
-            SEQ2TENS_DATA).
-        seed: number of the random streams, at least 0.
+        folder: folder with the files, or with a folder `mnist` that holds them (default: the environment
+            variable SEQ2TENS_DATA).
+        seed: seed of the random streams, at least 0.
         angle: standard deviation of the angles, in degrees.
-        missing: chance of a black pixel to be missing, at most 1/2; that of a white one is twice as large.
+        missing: probability that a black pixel is missing, at most 1/2; for a white one it is twice as large.
         validation: whether the last sixth of MNIST's training digits is the validation part; otherwise all of
             them are the training part, as in the published experiments.
-        limit: make only so many sequences, the first ones, of each part.
+        limit: maximum number of sequences of each part; the first ones are generated.
     """
     require(seed >= 0, f"`seed` must be at least 0, got {seed}")
     require(
@@ -130,7 +129,7 @@ class _Maker:
         return TurningDigits(chosen, (height, width, 1), white, observed)
 
     def _block(self, images: np.ndarray, stream: int, numbers: range) -> tuple[np.ndarray, np.ndarray]:
-        """Frames and masks of a few sequences, as bits."""
+        """Return frames and masks of a few sequences, as bits."""
         pixels = images.shape[1] * images.shape[2]
         steps, chances = _draws([(self.seed, stream, number) for number in numbers], pixels)
         chosen = images[numbers.start : numbers.stop]
@@ -148,7 +147,7 @@ def _blocks(numbers: range) -> Iterator[range]:
 def _draws(
     streams: list[tuple[int, int, int]], pixels: int
 ) -> tuple[Float[np.ndarray, "n frames"], Float32[np.ndarray, "n frames pixels"]]:
-    """Standard normal steps and uniform chances; every sequence has a stream of its own."""
+    """Draw standard normal angles and uniform numbers; every sequence has its own random stream."""
     steps = np.empty((len(streams), FRAMES))
     chances = np.empty((len(streams), FRAMES, pixels), dtype=np.float32)
     for i, stream in enumerate(streams):
@@ -161,9 +160,9 @@ def _draws(
 def turned(
     image: UInt8[np.ndarray, "height width"], angles: Float[np.ndarray, " frames"]
 ) -> UInt8[np.ndarray, "frames height width"]:
-    """Frames that are turned about their centre one after the other, by degrees, with cubic splines.
+    """Rotate an image about its centre repeatedly, by angles in degrees, with cubic splines.
 
-    A turned frame is turned again, as in the published experiments, and blurs more and more.
+    A rotated frame is rotated again, as in the published experiments, and becomes more and more blurred.
     """
     from scipy.ndimage import rotate
 

@@ -1,4 +1,4 @@
-"""MNIST from its own files, in the idx format, compressed or not."""
+"""MNIST from its original files, in the idx format, compressed or not."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ class MNIST:
 
 
 def load(folder: str | Path | None = None) -> MNIST:
-    """Read the four files, `train-images-idx3-ubyte.gz` and so on; the ending `.gz` may be absent.
+    """Read the four files, `train-images-idx3-ubyte.gz` and so on; the suffix `.gz` may be absent.
 
-    `folder` is where they are, or where a folder `mnist` with them is (default: the environment variable
-    SEQ2TENS_DATA).
+    `folder` is the folder with the files, or with a folder `mnist` that holds them (default: the environment
+    variable SEQ2TENS_DATA).
     """
     files = dataset_folder(folder, "mnist")
     return MNIST(*_read_pair(files, "train"), *_read_pair(files, "t10k"))
 
 
 def read_idx(path: str | Path) -> Shaped[np.ndarray, "*shape"]:
-    """Read an array from an idx file, in the byte order of this machine; gzip is recognised by itself."""
+    """Read an array from an idx file, in native byte order; gzip is detected automatically."""
     path = Path(path)
     content = _content(path)
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] not in TYPES:

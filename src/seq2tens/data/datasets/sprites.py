@@ -1,4 +1,4 @@
-"""Sprites: figures of a game in motion, with entries missing at random."""
+"""Sprites: animated characters of a video game, with entries missing at random."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ AXES = "(actions, characters, frames, height, width)"
 
 @dataclass(frozen=True, eq=False)
 class Figures:
-    """A part of the data set; `part[rows]` gives the chosen sequences as `Incomplete`.
+    """A part of the data set; `part[rows]` returns the chosen sequences as `Incomplete`.
 
-    Row `action * n_characters + character` is one character in one action. Pictures stay palette indices
-    until they are asked for: in float32 the data set would take 4.6 GB, and its mask 1.1 GB.
+    Row `action * n_characters + character` is one character in one action. Pictures are stored as palette
+    indices: in float32, the data set would take 4.6 GB, and its mask 1.1 GB.
     """
 
     _indices: UInt8[np.ndarray, "actions characters frames height width"]
@@ -45,7 +45,7 @@ class Figures:
 
     @property
     def image(self) -> tuple[int, int, int]:
-        """Height, width and the three colours."""
+        """Height, width and number of colours, 3."""
         _, _, _, height, width = self._indices.shape
         return height, width, 3
 
@@ -59,14 +59,14 @@ class Figures:
         return Incomplete(truth, observed, image=self.image)
 
     def _seen(self, action: int, character: int, shape: tuple[int, ...]) -> np.ndarray:
-        """The mask of one sequence, by a random stream of its own: the same whenever it is asked for."""
+        """Draw the mask of one sequence from its own random stream, so that it is the same every time."""
         generator = np.random.default_rng((self._seed, action, character))
         return generator.random(shape, dtype=np.float32) >= self._missing
 
 
 @dataclass(frozen=True, eq=False)
 class Sprites:
-    """The two parts of the data set, with different characters in them."""
+    """The two parts of the data set, which have different characters."""
 
     train: Figures
     test: Figures
@@ -78,11 +78,11 @@ def load(
     """Read the pictures; the first `n_train` characters, in all their actions, are the training part.
 
     Args:
-        folder: where the files are, or where a folder `sprites` with them is (default: the environment
+        folder: folder with the files, or with a folder `sprites` that holds them (default: the environment
             variable SEQ2TENS_DATA).
-        seed: number of the random streams for missing entries, at least 0. A sequence's mask depends on it
-            and on the sequence, on nothing else.
-        missing: chance of every entry (a colour of a pixel of a frame) to be missing.
+        seed: seed of the random streams for missing entries, at least 0. The mask of a sequence depends only
+            on the seed and on the sequence.
+        missing: probability that an entry (a colour of a pixel of a frame) is missing.
         n_train: number of characters in the training part.
     """
     require(seed >= 0, f"`seed` must be at least 0, got {seed}")
@@ -100,7 +100,7 @@ def load(
 
 
 def _colours(path: Path) -> Float32[np.ndarray, "palette 3"]:
-    """The palette, with colours in [0, 1)."""
+    """Read the palette, with colours in [0, 1)."""
     try:
         palette = parse_npy(path.read_bytes())
     except (ValueError, EOFError) as error:
@@ -114,11 +114,11 @@ def _indices(path: Path, n_colours: int) -> UInt8[np.ndarray, "actions character
     try:
         with lzma.open(path) as file:
             indices = np.lib.format.read_array(file, allow_pickle=False)
-            complete = file.read(1) == b""  # reading to the end has the checksum of the file compared
+            complete = file.read(1) == b""  # reading to the end verifies the checksum
     except (ValueError, EOFError, MemoryError, lzma.LZMAError) as error:
         raise malformed(path, f"must be an array as `numpy.save` writes it, in xz: {error}") from error
     if not complete:
-        raise malformed(path, "must end with the array, but goes on")
+        raise malformed(path, "must end after the array, but has more bytes")
     if indices.dtype != np.uint8 or indices.ndim != 5:
         raise malformed(path, f"must hold bytes {AXES}, got {indices.dtype} of shape {indices.shape}")
     if (largest := int(indices.max(initial=0))) >= n_colours:

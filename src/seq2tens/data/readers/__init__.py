@@ -1,4 +1,4 @@
-"""One reader per file format, and `read`, which picks one by the suffix. None of them unpickles."""
+"""One reader per file format, and `read`, which selects one by the suffix. None of them unpickles."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ FILES: dict[str, Callable[[Path], Labelled | Split]] = {
     ".npz": read_npz,
 }
 HINTS = {
-    ".xlsx": "; save the sheet as .csv, or give `pandas.read_excel(…)` to `Sequences.from_frame`",
-    ".xls": "; save the sheet as .csv, or give `pandas.read_excel(…)` to `Sequences.from_frame`",
+    ".xlsx": "; save the sheet as .csv, or pass `pandas.read_excel(…)` to `Sequences.from_frame`",
+    ".xls": "; save the sheet as .csv, or pass `pandas.read_excel(…)` to `Sequences.from_frame`",
 }
 
 
@@ -49,7 +49,9 @@ def read(
     separator: str | None = None,
     decimal: str | None = None,
 ) -> Labelled | Split:
-    """Read a file by its suffix; `.mat` and `.npz` hold both halves (`Split`), the others one (`Labelled`).
+    """Read a file according to its suffix.
+
+    `.mat` and `.npz` files hold a training and a test set (`Split`), the others one set (`Labelled`).
 
     In a folder of tables each file is one sequence; the names of subfolders, if any, are the labels.
 
@@ -57,8 +59,8 @@ def read(
         path: a file or folder.
         columns: names of the columns of a long table (`.csv`, `.csv.gz`, `.parquet`), if they differ from the
             defaults.
-        separator: what stands between the cells of a `.csv` file (default: guessed).
-        decimal: `"."` or `","` in the numbers of a `.csv` file (default: guessed).
+        separator: separator of the cells of a `.csv` file (default: guessed).
+        decimal: decimal mark of a `.csv` file, `"."` or `","` (default: guessed).
     """
     path = Path(path)
     written = {"separator": separator, "decimal": decimal}
@@ -81,12 +83,12 @@ def read(
 
 
 def suffix_of(path: Path) -> str:
-    """The suffix in lower case, that of what is packed included."""
+    """Return the suffix in lower case; for a compressed file, with the suffix before `.gz`."""
     return "".join(path.suffixes[-2:]).lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
 
 
 def tables_in(folder: Path) -> list[Path]:
-    """The tables in a folder or in the folders of it, in the order of their names."""
+    """Return the tables in a folder and its subfolders, in the order of their names."""
     files = [*folder.glob("*"), *folder.glob("*/*")]
     return sorted(path for path in files if path.is_file() and suffix_of(path) in TABLES)
 

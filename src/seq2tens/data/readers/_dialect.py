@@ -1,4 +1,4 @@
-"""How the cells of a `.csv` file are separated, and its decimals written."""
+"""Separator and decimal mark of a `.csv` file."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from seq2tens._checks import choice, require
 from seq2tens.data.readers._zip import check_unpacked
 
 SEPARATORS = (",", ";", "\t", "|")
-# Lines that a guess looks at.
+# Number of lines that a guess is based on.
 SAMPLE = 200
 COMMA, POINT = (re.compile(rf"\s*[+-]?\d*{mark}\d+([eE][+-]?\d+)?\s*") for mark in (",", r"\."))
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """What stands between cells, and between the digits of a fraction."""
+    """Separator of cells, and decimal mark."""
 
     separator: str
     decimal: str
@@ -32,7 +32,7 @@ class Dialect:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """A sentence where something unusual was guessed."""
+        """A note if the guess is unusual."""
         if not self.guessed or self.separator == ",":
             return ()
         decimals = "commas" if self.decimal == "," else "points"
@@ -40,7 +40,7 @@ class Dialect:
 
 
 class Unpacked(io.RawIOBase):
-    """The content of a `.gz` file, as long as it is not far more than data would be."""
+    """The content of a `.gz` file; an implausibly large one raises an error."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -62,17 +62,17 @@ class Unpacked(io.RawIOBase):
 
 
 def open_bytes(path: Path) -> IO[bytes]:
-    """The content of the file, unpacked if it ends with `.gz`."""
+    """Open the file, decompressed if its name ends with `.gz`."""
     return io.BufferedReader(Unpacked(path), 2**20) if path.suffix.lower() == ".gz" else path.open("rb")
 
 
 def open_text(path: Path, errors: str = "strict") -> IO[str]:
-    """The content as text."""
+    """Open the file as text."""
     return io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", newline="", errors=errors)
 
 
 def dialect_of(path: Path, separator: str | None, decimal: str | None) -> tuple[Dialect, list[list[str]]]:
-    """What was told, and else guessed from the first lines; and the cells of these lines."""
+    """Return the dialect, guessed from the first lines where not given, and the cells of these lines."""
     require(
         separator is None or len(separator) == 1,
         f"`separator` must be one character, such as ',', ';' or '\\t', got {separator!r}",
@@ -88,7 +88,7 @@ def dialect_of(path: Path, separator: str | None, decimal: str | None) -> tuple[
 
 
 def _lines(file: IO[str]) -> Iterator[str]:
-    """A broken archive is for the reader to refuse."""
+    """Yield lines up to an error: the reader will report a broken archive."""
     try:
         yield from file
     except (OSError, EOFError, ValueError, zlib.error):

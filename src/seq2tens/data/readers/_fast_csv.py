@@ -1,4 +1,4 @@
-"""Large `.csv` files, read by pyarrow or polars."""
+"""Fast reading of large `.csv` files with pyarrow or polars."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from seq2tens.data.tables.frames import table_of
 if TYPE_CHECKING:
     from seq2tens.data.tables.long import Table
 
-# Other ways to write them are left to the slow reader.
+# Other spellings are left to the slow reader.
 MISSING = [
     "", "?", "NA", "na", "N/A", "n/a", "NaN", "nan", "NAN", "null", "NULL", "Null", "None", "none", "NONE",
 ]  # fmt: skip
 DAY, ZONE = re.compile(r"\d{4}-\d\d-\d\d"), re.compile(r"\d\d:\d\d.*(Z|[+-]\d\d:?\d\d)$")
 NUMBER = re.compile(r"[+-]?[\d.,]+([eE][+-]?\d+)?")
-# Bytes that pyarrow reads at a time; with larger blocks it keeps more memory.
+# Bytes that pyarrow reads at a time; larger blocks take more memory.
 BLOCK = 2**20
 
 
 def read_table(
     path: Path, columns: Columns, names: list[str], dialect: Dialect, sample: Sequence[Sequence[str]]
 ) -> Table | None:
-    """The table; None where no library is there. ValueError for all that the slow reader has to explain."""
+    """Read the table; None without a library, ValueError for errors that the slow reader has to explain."""
     read = next((found for module, found in READERS.items() if _installed(module)), None)
     if read is None:
         return None
@@ -44,7 +44,7 @@ def read_table(
     frame = narwhals().from_native(read(path, columns, names, dialect, kinds), eager_only=True)
     _give_memory_back()
     if columns.time is not None and not _is_time(frame[columns.time].dtype):
-        raise ValueError(columns.time)  # not what the slow reader takes for a time
+        raise ValueError(columns.time)  # the slow reader would not accept it as a time
 
     def error(row: int, reason: str) -> ReadError:
         return malformed(path, reason)
@@ -59,7 +59,7 @@ def read_table(
 
 
 def _give_memory_back() -> None:
-    """pyarrow keeps what was freed for later; here nothing comes later."""
+    """Release memory that pyarrow has freed but keeps for later use."""
     if "pyarrow" in sys.modules:
         sys.modules["pyarrow"].default_memory_pool().release_unused()
 
@@ -78,17 +78,17 @@ def _is_time(dtype: Any) -> bool:
 
 
 def _kind_of_time(cells: Sequence[str]) -> str | None:
-    """`number`, `date` or `moment` (with a zone); None where the library shall find out."""
+    """Return `number`, `date` or `moment` (with a time zone); None to leave the type to the library."""
     if all(ZONE.search(cell) for cell in cells):
         return "moment"
     if all(DAY.match(cell) and not ZONE.search(cell) for cell in cells):
         return "date"
-    # longer whole numbers are no doubles
+    # longer integers are not exact as doubles
     return "number" if all(NUMBER.fullmatch(cell) and len(cell) < 16 for cell in cells) else None
 
 
 def _kinds(columns: Columns, names: list[str], sample: Sequence[Sequence[str]]) -> dict[str, str]:
-    """`text`, `bool` or `number` for each column, and that of the times if the first ones tell."""
+    """Return `text`, `bool` or `number` for each column, and the kind of times if the sample shows it."""
     encoded = () if columns.encoding is None else (*columns.encoding.columns, *columns.encoding.static)
     words = {columns.id, columns.label, *columns.categories}
     words |= {column.name for column in encoded if column.categories is not None}
@@ -116,7 +116,7 @@ def _with_pyarrow(
         "date": arrow.timestamp("ns"),
         "moment": arrow.timestamp("ns", "UTC"),
     }
-    # An open file, so that nothing is taken for a URL.
+    # Pass an open file, so that a name is not mistaken for a URL.
     with open_bytes(path) as file:
         return csv.read_csv(
             file,
@@ -139,7 +139,7 @@ def _with_polars(
     source: Any = path
     if path.suffix.lower() == ".gz":
         with open_bytes(path) as file:
-            source = io.BytesIO(file.read())  # an error in reading would be polars' panic
+            source = io.BytesIO(file.read())  # an error while polars reads would be a panic
     try:
         frame = polars.read_csv(
             source,
@@ -162,7 +162,7 @@ READERS = {"pyarrow": _with_pyarrow, "polars": _with_polars}
 
 
 def _cleaned(table: Table) -> Table:
-    """With words as the slow reader has them: without space around them, and missing where they say so."""
+    """Normalise strings as the slow reader does: without surrounding whitespace, and with missing values."""
     channels, static = (
         [_words(column) if isinstance(column, Words) else column for column in part]
         for part in (table.channels, table.static)

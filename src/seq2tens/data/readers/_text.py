@@ -1,4 +1,4 @@
-"""What the readers share: their error, numbered lines, numbers."""
+"""Helper functions of the readers: errors, numbered lines, numbers and labels."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from jaxtyping import Float
 
 from seq2tens._checks import ArgumentError
 
-# In any case; `nan` is a number of Python.
+# Case-insensitive; Python itself reads `nan` as a number.
 MISSING = ("?", "na", "n/a", "null", "none")
 
 
 class ReadError(ArgumentError):
-    """A file that violates its format; the message names file, line and reason."""
+    """Raised for a file that violates its format; the message names file, line and reason."""
 
     line: int | None = None
     reason: str = ""
 
 
 def malformed(path: Path, reason: str, line: int | None = None) -> ReadError:
-    """The error to raise for a file, and a line of it where there are lines."""
+    """Return the error to raise for a file and, if it has lines, for one of them."""
     error = ReadError(f"{path}: {reason}" if line is None else f"{path}, line {line}: {reason}")
     error.line, error.reason = line, reason
     return error
@@ -31,7 +31,7 @@ def malformed(path: Path, reason: str, line: int | None = None) -> ReadError:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Put the name of the file before the message of any other error about its content."""
+    """Prefix the message of any other error about the content with the name of the file."""
     try:
         yield
     except ReadError:
@@ -41,7 +41,7 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Lines that are not blank, without the space around them, counted from 1."""
+    """Yield lines that are not blank, stripped, with their numbers from 1."""
     with path.open(encoding="utf-8-sig") as file:
         for number, line in enumerate(_decoded(path, file), start=1):
             if stripped := line.strip():
@@ -56,26 +56,26 @@ def _decoded(path: Path, lines: Iterator[str]) -> Iterator[str]:
 
 
 def number(cell: str) -> float:
-    """A finite number or NaN (missing); ValueError for anything else."""
+    """Parse a finite number or NaN (missing); ValueError for anything else."""
     try:
         value = float(cell)
     except ValueError:
         if cell.strip().lower() in MISSING:
             return np.nan
         raise
-    # Python reads 1_000 as a number and `inf` as one too; in a data file both are slips.
+    # Python reads 1_000 and `inf` as numbers; in a data file both are mistakes.
     if value in (np.inf, -np.inf) or "_" in cell:
         raise ValueError(cell)
     return value
 
 
 def missing(cell: str) -> bool:
-    """Whether a cell says that there is nothing."""
+    """Whether a cell stands for a missing value."""
     return cell.strip().lower() in ("", "nan", *MISSING)
 
 
 def number_row(text: str, path: Path, line: int, channel: int) -> Float[np.ndarray, " time"]:
-    """Numbers separated by commas: one channel of a sequence."""
+    """Parse one channel of a sequence: numbers separated by commas."""
     values = []
     for step, cell in enumerate(text.split(",")):
         try:
@@ -87,7 +87,7 @@ def number_row(text: str, path: Path, line: int, channel: int) -> Float[np.ndarr
 
 
 def channel_rows(rows: list[str], path: Path, line: int) -> Float[np.ndarray, "channels time"]:
-    """The channels of a sequence, one text each, which must be of one length."""
+    """Parse the channels of a sequence, one string each, which must have the same length."""
     channels = [number_row(text, path, line, channel) for channel, text in enumerate(rows)]
     for i, values in enumerate(channels):
         if len(values) != len(channels[0]):
@@ -103,7 +103,7 @@ def require_channels(channels: int, expected: int, path: Path, line: int) -> Non
 
 
 def label_of(text: str, allowed: list[str] | None, path: Path, line: int) -> str | float:
-    """A class label, one of those declared, or a number where none are declared (regression)."""
+    """Return a class label, one of those declared, or a number if none are declared (regression)."""
     if allowed is not None:
         if text not in allowed:
             raise malformed(path, f"label must be one of {', '.join(allowed)}, got {text!r}", line)

@@ -1,4 +1,4 @@
-"""Arrays out of `.npz` files, which may hold anything: only those asked for, and none larger than it says."""
+"""Safe reading of `.npz` files: only the requested arrays, and none larger than its header says."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import numpy as np
 
 from seq2tens.data.readers._text import ReadError, malformed
 
-# Real data shrinks by a factor of ten or so; a file that claims far more would only fill the memory.
+# Real data compress by a factor of about ten; a file that claims far more would only fill the memory.
 RATIO = 200
 SMALL = 2**26
 CHUNK = 2**20
 
 
 def read_arrays(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
-    """The arrays of these names; all must be there."""
+    """Read the arrays with these names, which must all be present."""
     with path.open("rb") as file:
         if not zipfile.is_zipfile(file):
             raise malformed(path, "must be a zip of arrays as `numpy.savez` writes it")
@@ -29,25 +29,25 @@ def read_arrays(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
                 return _members(path, archive, names)
         except ReadError:
             raise
-        except Exception as error:  # for broken bytes zipfile and numpy have a dozen kinds of errors
+        except Exception as error:  # zipfile and numpy raise many types of errors for broken bytes
             raise malformed(path, f"must hold plain arrays only: {error}") from error
 
 
 def check_unpacked(path: Path, size: int, packed: int) -> None:
-    """Refuse to make room for far more than so many packed bytes can hold."""
+    """Raise an error if the unpacked size is implausibly large for the packed one."""
     if size > max(SMALL, RATIO * packed):
         raise malformed(path, f"must not claim more than {RATIO} times its size, got {size} bytes")
 
 
 def parse_npy(content: bytes) -> np.ndarray:
-    """The array of a `.npy` file, read-only; its header must say the size of what follows."""
+    """Parse the array of a `.npy` file, read-only; its size must match the header."""
     file = io.BytesIO(content)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about headers of old Pythons
         version = np.lib.format.read_magic(file)
         read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
         if version not in read:
-            raise ValueError(f"an array of version {version[0]}.{version[1]} of the format is not read")
+            raise ValueError(f"version {version[0]}.{version[1]} of the array format is not supported")
         shape, fortran, dtype = read[version](file)
     if dtype.hasobject:
         raise ValueError("Object arrays cannot be loaded when allow_pickle=False")
@@ -69,6 +69,6 @@ def _members(path: Path, archive: zipfile.ZipFile, names: Sequence[str]) -> dict
 
 
 def _content(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
-    """All bytes; they come in pieces, because in one go more than the member says may be unpacked."""
+    """Read all bytes, in chunks: a single read may unpack more than the member declares."""
     with archive.open(member) as file:
         return b"".join(iter(lambda: file.read(CHUNK), b""))

@@ -1,8 +1,8 @@
-r"""Weka's ARFF, as the time series archives use it.
+r"""Weka's ARFF, as used by the time series archives.
 
 Univariate: one numeric attribute per step, then the class. Multivariate: one relational attribute, a quoted
-text whose parts, separated by `\n`, are the channels, then the class. The header fixes the number of steps,
-so shorter sequences are filled with `?`: steps at the end where every channel is missing are padding.
+string of channels separated by `\n`, then the class. The header fixes the number of steps, so shorter
+sequences are filled with `?`: trailing steps where every channel is missing are padding.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CASE = re.compile(r"""(?P<quote>['"])(?P<rows>.*)(?P=quote)\s*,(?P<label>.*)""")
 
 @dataclass(frozen=True)
 class Header:
-    """Whether there are channels, how many steps at most, and the classes (None: a number)."""
+    """Whether there are several channels, the maximum number of steps, and the classes (None: a number)."""
 
     relational: bool
     steps: int
@@ -62,7 +62,7 @@ def read_arff(path: str | Path) -> Labelled:
 
 
 def _cells(text: str, header: Header, path: Path, line: int) -> tuple[list[str], str]:
-    """The text of each channel, and the label."""
+    """Return the text of each channel, and the label."""
     if header.relational:
         match = CASE.fullmatch(text)
         if match is None:
@@ -78,7 +78,7 @@ def _cells(text: str, header: Header, path: Path, line: int) -> tuple[list[str],
 
 
 def _header(lines: Lines, path: Path) -> Header:
-    """Read up to `@data`."""
+    """Read the header, up to `@data`."""
     outer: list[Attribute] = []
     inner = 0
     inside = False
@@ -115,7 +115,7 @@ def _checked_header(outer: list[Attribute], inner: int, path: Path) -> Header:
     if len(types) < 2:
         raise malformed(path, f"must have attributes for the steps and for the class, got {len(types)}")
     line, last = outer[-1]
-    # Among numbers nothing tells a target from a step; beside a relational attribute a number is a target.
+    # Among numeric attributes, a target looks like a step; after a relational one, a number is a target.
     if not last.startswith("{") and not (relational and types[-1] in NUMERIC):
         raise malformed(path, f"the last attribute must be the class, `{{a,b,…}}`, got `{last}`", line)
     classes = [_unquoted(name) for name in last.strip("{}").split(",")] if last.startswith("{") else None

@@ -1,7 +1,7 @@
-"""Long tables as `.csv`.
+"""Long tables as `.csv` files.
 
-Large files are read by pyarrow or polars where one is installed. What they refuse, and small files, are read
-here, line by line, so that an error can name its line.
+Large files are read by pyarrow or polars if one is installed. Small files, and files that these libraries
+reject, are read here line by line, so that an error can name its line.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from seq2tens.data.tables.long import Table
 Rows = Iterator[tuple[int, list[str]]]
 BOOLEANS = {"true": 1.0, "false": 0.0}
 WHOLE = re.compile(r"\s*[+-]?\d+\s*")
-# Bytes from which on another library is asked first.
+# Size in bytes from which another library is tried first.
 LARGE = 2**20
 
 
@@ -42,16 +42,16 @@ def read_csv(
 ) -> Labelled:
     """Read a long table, `.csv` or `.csv.gz`; labels are strings.
 
-    An empty cell of a channel, `NaN`, `NA`, `N/A`, `null`, `None` or `?` is missing, `true` and `false` are 1
-    and 0. Times are numbers or dates of ISO 8601. The rows of an id may stand in any order: they are sorted
-    by time.
+    An empty cell of a channel, `NaN`, `NA`, `N/A`, `null`, `None` or `?` is missing; `true` and `false` are 1
+    and 0. Times are numbers or dates of ISO 8601. The rows of an id may be in any order: they are sorted by
+    time.
 
     Args:
         path: the file.
-        columns: which column is what, where they do not have the usual names.
-        separator: what stands between cells; by default one of `,` `;` `|` and tab, by the header.
-        decimal: `"."` or `","`; by default as the first numbers have it. `notes` of the result tell of an
-            unusual guess.
+        columns: roles of the columns, if they do not have the standard names.
+        separator: separator of cells; by default `,`, `;`, `|` or tab, guessed from the header.
+        decimal: decimal mark, `"."` or `","`; by default guessed from the first numbers. `notes` of the
+            result mention an unusual guess.
     """
     path, columns = Path(path), columns or Columns()
     dialect, sample = dialect_of(path, separator, decimal)
@@ -70,7 +70,7 @@ def _notes(columns: Columns, names: list[str]) -> tuple[str, ...]:
 
 
 def _read_fast(path: Path, columns: Columns, dialect: Dialect, sample: list[list[str]]) -> Labelled | None:
-    """None where only the slow reader can tell what is wrong, or there is no other."""
+    """Read with a library; None if there is none, or if only the slow reader can explain an error."""
     names = [name.strip() for name in sample[0]]
     try:
         present = columns.among(names, lambda reason: malformed(path, reason), index_columns(names))
@@ -88,7 +88,7 @@ def _read_lines(rows: Rows, columns: Columns, dialect: Dialect, path: Path) -> L
 
 
 def _rows(file: Iterator[str], path: Path, dialect: Dialect) -> Rows:
-    """Rows that are not blank, with the line on which each ends."""
+    """Yield rows that are not blank, with the line on which each ends."""
     reader = csv.reader(file, delimiter=dialect.separator, strict=True)
     try:
         for cells in reader:
@@ -99,7 +99,7 @@ def _rows(file: Iterator[str], path: Path, dialect: Dialect) -> Rows:
     except UnicodeDecodeError as error:
         raise malformed(path, f"must be UTF-8 text, {error.reason} at byte {error.start}") from error
     except (OSError, EOFError, zlib.error) as error:
-        raise malformed(path, f"must be a whole gzip file: {error}") from error
+        raise malformed(path, f"must be a complete gzip file: {error}") from error
 
 
 def _table(rows: Rows, names: list[str], columns: Columns, dialect: Dialect, path: Path) -> Table:
@@ -127,7 +127,7 @@ def _table(rows: Rows, names: list[str], columns: Columns, dialect: Dialect, pat
 
 
 def _builders(columns: Columns, dialect: Dialect, path: Path) -> list[tuple[str, Builder]]:
-    """What makes a column of the cells under each name."""
+    """Return a builder for each column."""
     words = {name for name in (columns.id, columns.label) if name is not None}
     encoded = () if columns.encoding is None else (*columns.encoding.columns, *columns.encoding.static)
     categories = {*columns.categories, *(column.name for column in encoded if column.categories is not None)}
@@ -147,14 +147,14 @@ def _builders(columns: Columns, dialect: Dialect, path: Path) -> list[tuple[str,
 
 @dataclass(frozen=True)
 class Place:
-    """Which column of which file, and how it writes fractions."""
+    """A column of a file, and the decimal mark of its numbers."""
 
     name: str
     path: Path
     decimal: str
 
     def number(self, cell: str) -> float:
-        """The number in a cell; ValueError where there is none."""
+        """Parse the number in a cell; ValueError if there is none."""
         if self.decimal == ".":
             return number(cell)
         if "." in cell:
@@ -162,12 +162,12 @@ class Place:
         return number(cell.replace(",", "."))
 
     def refuse(self, rule: str, cell: str, line: int) -> ReadError:
-        """The error to raise for a cell."""
+        """Return the error to raise for a cell."""
         return malformed(self.path, f"column `{self.name}` must be {rule}, got {cell!r}", line)
 
 
 class Builder:
-    """Makes a column of cells."""
+    """Base class of builders, which collect the cells of a column."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -177,12 +177,12 @@ class Builder:
         raise NotImplementedError
 
     def column(self, error: Callable[[int, str], ReadError]) -> Column:
-        """All cells."""
+        """Return the column of all cells."""
         raise NotImplementedError
 
 
 class NumberBuilder(Builder):
-    """Numbers, NaN where missing."""
+    """Builds a column of numbers, NaN where missing."""
 
     def __init__(self, place: Place) -> None:
         super().__init__(place)
@@ -194,9 +194,9 @@ class NumberBuilder(Builder):
         except ValueError:
             truth = BOOLEANS.get(cell.strip().lower())
             if truth is None:
-                # a cell without a digit is hardly a slip in a number
+                # a cell without digits is hardly a mistyped number
                 words = not any(letter.isdigit() for letter in cell) and "inf" not in cell.lower()
-                hint = " (`categories` names columns of words)" if words else ""
+                hint = " (`categories` names columns of strings)" if words else ""
                 raise self.place.refuse(f"a number{hint}", cell, line) from None
             self.values.append(truth)
 
@@ -205,7 +205,7 @@ class NumberBuilder(Builder):
 
 
 class WordBuilder(Builder):
-    """Texts, which must not be empty where they are required."""
+    """Builds a column of strings, which must not be empty if they are required."""
 
     def __init__(self, place: Place, required: bool) -> None:
         super().__init__(place)
@@ -223,7 +223,7 @@ class WordBuilder(Builder):
 
 
 class TimeBuilder(Builder):
-    """Numbers, whole ones as such, or dates."""
+    """Builds a column of times: integers, floats or dates."""
 
     def __init__(self, place: Place) -> None:
         super().__init__(place)

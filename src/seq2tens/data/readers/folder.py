@@ -1,4 +1,4 @@
-"""Folders of tables, each of which is one sequence."""
+"""Folders of tables with one sequence each."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Read = Callable[[Path, Columns], Labelled]
 
 
 def read_folder(folder: Path, columns: Columns, files: Sequence[Path], read: Read) -> Labelled:
-    """One sequence per file, called as the file without its suffix, in the order of their names.
+    """Read one sequence per file, in the order of the file names; ids are the names without suffix.
 
-    Where the files stand in folders of the folder, these are the labels; else a column of the files is.
+    If the files are in subfolders, the names of these are the labels; otherwise a column of the files is.
     """
     if not files:
-        raise malformed(folder, "must hold tables, of which each is one sequence, got none")
+        raise malformed(folder, "must hold tables, one for each sequence, got none")
     nested = [path.parent != folder for path in files]
     if any(nested) and not all(nested):
         stray = files[nested.index(False)]
@@ -51,7 +51,7 @@ def read_folder(folder: Path, columns: Columns, files: Sequence[Path], read: Rea
 
 
 def name_of(path: Path) -> str:
-    """The name of a file without its suffixes."""
+    """Return the name of a file without its suffixes."""
     return path.name.removesuffix(".gz").rpartition(".")[0]
 
 

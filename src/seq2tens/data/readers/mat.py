@@ -29,7 +29,7 @@ def read_mat(path: str | Path) -> Split:
 
 
 def _struct(path: Path) -> np.ndarray:
-    """The one struct of the file that has the fields."""
+    """Return the only struct of the file that has the fields."""
     contents = _contents(path)
     candidates = [array for array in contents.values() if set(FIELDS) <= set(array.dtype.names or ())]
     if len(candidates) == 1 and candidates[0].size == 1:
@@ -45,7 +45,9 @@ def _contents(path: Path) -> dict[str, np.ndarray]:
     try:
         return _mat5.parse(content, max(SMALL, RATIO * len(content)))
     except _mat5.Hdf5Error as error:
-        raise malformed(path, "is a MATLAB 7.3 file (HDF5), which is not read; save it with `-v7`") from error
+        raise malformed(
+            path, "is a MATLAB 7.3 file (HDF5), which is not supported; save it with `-v7`"
+        ) from error
     except (ValueError, OverflowError, MemoryError, zlib.error) as error:
         raise malformed(path, f"must be a MATLAB 5–7 file: {error}") from error
 
@@ -66,9 +68,9 @@ def _half(path: Path, struct: np.ndarray, name: str) -> Labelled:
 
 
 def _labels(path: Path, struct: np.ndarray, name: str) -> np.ndarray:
-    """MATLAB keeps whole numbers as floats; they come back as integers."""
+    """Return the labels as integers, which MATLAB stores as floats."""
     labels = np.asarray(struct[name].item()).ravel()
     whole = labels.dtype.kind in "fiub" and np.isfinite(labels).all() and (labels == np.floor(labels)).all()
     if not whole:
-        raise malformed(path, f"`{name}` must hold whole numbers, got {labels.dtype} {labels[:3]}")
+        raise malformed(path, f"`{name}` must hold integers, got {labels.dtype} {labels[:3]}")
     return labels.astype(np.int64)

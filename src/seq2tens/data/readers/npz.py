@@ -1,4 +1,4 @@
-"""Packed `.npz` files: both halves of a data set in five arrays."""
+"""Packed `.npz` files: training and test set in five arrays."""
 
 from __future__ import annotations
 

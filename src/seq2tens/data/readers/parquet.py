@@ -1,4 +1,4 @@
-"""Long tables as `.parquet`."""
+"""Long tables as `.parquet` files."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from seq2tens.data.tables.columns import Columns, index_columns
 from seq2tens.data.tables.door import narwhals
 from seq2tens.data.tables.frames import table_of
 
-# What pyarrow raises for broken bytes beside its own errors.
+# Errors that pyarrow raises for broken bytes besides its own.
 BROKEN = (ArithmeticError, AttributeError, LookupError, MemoryError, OSError, TypeError, ValueError)
 
 
 def read_parquet(path: str | Path, columns: Columns | None = None) -> Labelled:
-    """Read a long table; a null of a channel is missing, labels keep their type, words are categories.
+    """Read a long table; nulls are missing, labels keep their type, and strings are categories.
 
-    The rows of an id may stand in any order: they are sorted by time. Rows are counted from 0 in errors.
+    The rows of an id may be in any order: they are sorted by time. Errors count rows from 0.
     """
     path = Path(path)
     columns = columns or Columns()
     arrow = optional("pyarrow", "reading .parquet files")
     parquet = optional("pyarrow.parquet", "reading .parquet files")
-    # Opened here, so that a missing file is Python's own error and nothing is taken for a URL.
+    # Opened here, so that a missing file raises Python's own error and a name is not mistaken for a URL.
     with path.open("rb") as file:
         try:
             return _read(parquet.ParquetFile(file, page_checksum_verification=True), columns, path)
@@ -37,7 +37,7 @@ def read_parquet(path: str | Path, columns: Columns | None = None) -> Labelled:
 
 
 def _read(file: Any, columns: Columns, path: Path) -> Labelled:
-    """Only the columns that are asked for are read."""
+    """Read only the requested columns."""
     schema = file.schema_arrow
     index = _index(schema)
     present = columns.among(schema.names, lambda reason: malformed(path, reason), index)
@@ -54,7 +54,7 @@ def _read(file: Any, columns: Columns, path: Path) -> Labelled:
 
 
 def _index(schema: Any) -> tuple[str, ...]:
-    """The columns that are an index by their name, or because pandas noted so in the file."""
+    """Return the index columns, according to their names or to the metadata of pandas in the file."""
     noted = (schema.pandas_metadata or {}).get("index_columns", [])
-    named = [name for name in noted if name in schema.names]  # a range is noted, but has no column
+    named = [name for name in noted if name in schema.names]  # a range is listed there, but has no column
     return tuple(dict.fromkeys([*index_columns(schema.names), *named]))

@@ -1,7 +1,7 @@
 """The `.ts` format of the time series classification archive.
 
-aeon has a loader for it. It folds labels to lower case, drops the sign of values that carry time stamps and
-tells no line numbers, so the format, which is simple, is read here; a test compares with aeon's loader.
+aeon has a loader, but it converts labels to lower case, drops the sign of values with time stamps and reports
+no line numbers. So this simple format is read here; a test compares with aeon's loader.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Tags = dict[str, tuple[int, list[str]]]
 
 @dataclass(frozen=True)
 class Header:
-    """What matters of the `@` lines."""
+    """The relevant content of the `@` lines."""
 
     labelled: bool
     classes: list[str] | None
@@ -59,7 +59,7 @@ def read_ts(path: str | Path) -> Labelled:
 
 
 def _tags(lines: Lines, path: Path) -> Tags:
-    """Read the header; leaves `lines` at the first sequence."""
+    """Read the header, and leave `lines` at the first sequence."""
     tags: Tags = {}
     for line, text in lines:
         if text[0] in "#%":
@@ -77,7 +77,7 @@ def _tags(lines: Lines, path: Path) -> Tags:
 
 def _header(tags: Tags, path: Path) -> Header:
     if _flag(tags, "@timestamps", path):
-        reason = "`@timeStamps true` is not read; a long table (.csv) can carry times"
+        reason = "`@timeStamps true` is not supported; a long table (.csv) can hold times"
         raise malformed(path, reason, tags["@timestamps"][0])
     if "@classlabel" not in tags and "@targetlabel" not in tags:
         raise malformed(path, "the header must have `@classLabel` or `@targetLabel`, got neither")

@@ -1,4 +1,4 @@
-"""Tables, of files or in memory, as sequences: which column is what, times, categories, long and wide."""
+"""Conversion of long and wide tables to sequences: roles of columns, times and categories."""
 
 from seq2tens.data.tables.columns import NO_LABELS, ONE_SEQUENCE, Columns
 from seq2tens.data.tables.door import fill_columns, is_frame

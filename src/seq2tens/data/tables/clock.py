@@ -1,4 +1,4 @@
-"""Times of every kind as numbers."""
+"""Conversion of times of any type to numbers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
-# Nanoseconds of each unit.
+# Nanoseconds per unit.
 UNITS = {
     "ns": 1,
     "us": 10**3,
@@ -17,23 +17,23 @@ UNITS = {
     "h": 3600 * 10**9,
     "d": 86400 * 10**9,
 }
-# Whole numbers up to here are the same as doubles.
+# Integers up to this bound are exact as doubles.
 EXACT = 2**53
 DATE = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?))?(?:Z|([+-])(\d\d):?(\d\d))?")
 
 
 def is_date(times: Shaped[np.ndarray, " rows"]) -> bool:
-    """Whether they are dates or durations, which are counted in a unit."""
+    """Whether times are dates or durations, which are counted in a unit."""
     return times.dtype.kind in "mM"
 
 
 def as_numbers(
     times: Shaped[np.ndarray, " steps"], offsets: Int[np.ndarray, " bounds"], unit: str
 ) -> Float[np.ndarray, " steps"]:
-    """Times in the order of steps as numbers.
+    """Convert times, in the order of steps, to numbers.
 
-    Dates are counted from the first step of their sequence, in the unit, and so are whole numbers that are
-    too large for a double (nanoseconds since 1970). All else stays what it is.
+    Dates are counted from the first step of their sequence, in `unit`. Integers that are too large for a
+    double, such as nanoseconds since 1970, are also counted from there. Other numbers are not changed.
     """
     if is_date(times):
         ticks = times.view(np.int64)
@@ -50,8 +50,11 @@ def _since_start(times: Int[np.ndarray, " steps"], offsets: Int[np.ndarray, " bo
 
 
 def parse_date(text: str) -> np.datetime64:
-    """A date of ISO 8601, such as `2024-05-01`, `2024-05-01 13:30:00.25` or `2024-05-01T13:30Z`, as UTC where
-    it tells its offset; ValueError for anything else."""
+    """Parse a date of ISO 8601; one with an offset is converted to UTC.
+
+    Examples are `2024-05-01`, `2024-05-01 13:30:00.25` and `2024-05-01T13:30Z`. Anything else is a
+    ValueError.
+    """
     if (found := DATE.fullmatch(text.strip())) is None:
         raise ValueError(text)
     day, time, sign, hours, minutes = found.groups()

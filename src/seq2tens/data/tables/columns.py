@@ -1,4 +1,4 @@
-"""Which column of a table is what."""
+"""Roles of the columns of a table."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from seq2tens.data.tables.encoding import Encoding
 
 NO_LABELS = "; `label=None` reads a table without labels"
 ONE_SEQUENCE = "; `id=None` reads the whole table as one sequence"
-# Found in any case, as in `ID`.
+# Case-insensitive names, such as `ID`.
 STANDARD = ("id", "time", "label")
-# What pandas calls the numbers of rows that it writes as a column: in `.csv`, read again, in `.parquet`, and
-# after `reset_index`.
+# Names of the columns in which pandas stores row numbers: in `.csv` files, when these are read again, in
+# `.parquet` files, and after `reset_index`.
 INDEX = re.compile(r"|Unnamed: \d+|__index_level_\d+__|index")
 Fail = Callable[[str], Exception]
 
@@ -25,20 +25,20 @@ Fail = Callable[[str], Exception]
 class Columns:
     """The roles of the columns of a table; the names `id`, `time` and `label` are case-insensitive.
 
-    Numbers of rows, which pandas writes as a column, are no channel unless `channels` names them; `channels`
-    and `index_columns` of what is read tell which columns are which.
+    Row numbers, which pandas writes as a column, are not a channel unless `channels` names them; `channels`
+    and `index_columns` of the result list both kinds.
 
     Attributes:
-        id: identifies the sequences; None: the whole table is one sequence.
-        time: of each step, numbers or dates. None, or `"time"` where there is no such column: the steps are
-            in the order of the rows.
-        label: None: no labels.
-        channels: None: all remaining columns.
+        id: the column that identifies the sequences; None: the whole table is one sequence.
+        time: the column of times, numbers or dates. With None, or without a column `"time"`, the steps are in
+            the order of the rows.
+        label: the column of labels; None: no labels.
+        channels: the columns of channels; None: all remaining columns.
         label_optional: read a table without the column `label` as one without labels.
         static: columns of features that do not change within a sequence.
-        categories: categorical columns, of strings or of numbers that are codes.
-        unit: in which dates and durations are counted, one of ns, us, ms, s, min, h, d.
-        encoding: how the columns became channels in training; then it chooses them.
+        categories: categorical columns, of strings or of numeric codes.
+        unit: unit of dates and durations, one of ns, us, ms, s, min, h, d.
+        encoding: how the columns became channels in training; if given, it selects them.
     """
 
     id: str | None = "id"
@@ -56,28 +56,28 @@ class Columns:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Columns:
-        """The columns whose `state()` this is."""
+        """Restore columns from their `state()`."""
         encoding = state.get("encoding")
         lists = {name: state.get(name) for name in ("channels", "static", "categories")}
         tuples = {name: tuple(names) for name, names in lists.items() if names is not None}
         return cls(**{**state, **tuples, "encoding": encoding and Encoding.from_state(encoding)})
 
     def state(self) -> dict[str, Any]:
-        """What `from_state` needs, as plain numbers and strings (JSON)."""
+        """Return JSON data for `from_state`."""
         return {**asdict(self), "encoding": self.encoding and self.encoding.state()}
 
     def named(self) -> list[str]:
-        """Every column that must be there."""
+        """Return the names of all columns that must be present."""
         roles = [name for name in (self.id, self.time, self.label) if name is not None]
         return [*roles, *(self.channels or ()), *self.static]
 
     def among(
         self, names: Sequence[str], fail: Fail, index: Collection[str] = (), *, ids_optional: bool = False
     ) -> Columns:
-        """The columns of a table that has these ones, `index` among them: all as they are called there."""
+        """Resolve the roles for a table with these columns; those in `index` are row numbers."""
         if len(set(names)) < len(names):
             twice = next(name for i, name in enumerate(names) if name in names[:i])
-            raise fail(f"must not name two columns alike, got `{twice}` twice")
+            raise fail(f"must have distinct column names, got `{twice}` twice")
         present = self._as_written(names, fail)._chosen()
         if ids_optional and present.id == "id" and "id" not in names:
             present = replace(present, id=None)
@@ -92,12 +92,12 @@ class Columns:
         unknown = [name for name in self.categories if name not in (*channels, *present.static)]
         if unknown:
             raise fail(
-                f"must have a channel or static feature `{unknown[0]}` to be read as words, found none"
+                f"must have a channel or static feature `{unknown[0]}` to read as categories, found none"
             )
         return replace(present, channels=channels)
 
     def _as_written(self, names: Sequence[str], fail: Fail) -> Columns:
-        """With the standard names in the case that they have there, None for what may be absent and is."""
+        """Return the standard names as written in the table, None for optional columns that are absent."""
         id, time, label = (_in_any_case(name, names, fail) for name in (self.id, self.time, self.label))
         time = None if time == "time" and time not in names else time
         label = None if self.label_optional and label not in names else label
@@ -112,7 +112,7 @@ class Columns:
 
 
 def index_columns(names: Sequence[str]) -> tuple[str, ...]:
-    """Those that hold the numbers of rows, by their names."""
+    """Return the columns that hold row numbers, according to their names."""
     return tuple(name for name in names if INDEX.fullmatch(name))
 
 
@@ -121,5 +121,7 @@ def _in_any_case(name: str | None, names: Sequence[str], fail: Fail) -> str | No
         return name
     alike = [other for other in names if other.lower() == name]
     if len(alike) > 1:
-        raise fail(f"must have one column `{name}`, found {' and '.join(alike)}; tell which one it is")
+        raise fail(
+            f"must have one column `{name}`, found {' and '.join(alike)}; pass the name of the right one"
+        )
     return alike[0] if alike else name

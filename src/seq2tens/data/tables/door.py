@@ -1,4 +1,4 @@
-"""The door through which narwhals is imported: columns of frames of pandas, polars and pyarrow."""
+"""Access to frames of pandas, polars and pyarrow; the only module that imports narwhals."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ Frame = Any  # of pandas, polars or pyarrow
 
 
 def narwhals() -> Any:
-    """The package, imported when the first frame is read."""
+    """Import narwhals, which is done when the first frame is read."""
     return optional("narwhals", "reading frames")
 
 
 def is_frame(thing: object) -> bool:
-    """Whether it is a frame of a kind that can be read."""
+    """Whether an object is a frame that can be read."""
     return hasattr(thing, "columns") and bool(narwhals().dependencies.is_into_dataframe(thing))
 
 
 def as_table(frame: Frame, name: str) -> tuple[nw.DataFrame[Any], tuple[str, ...]]:
-    """The frame for narwhals, and which of its columns only number the rows."""
+    """Return the frame as a narwhals frame, and the columns that only number its rows."""
     index: tuple[str, ...] = ()
     if narwhals().dependencies.is_pandas_dataframe(frame):
         frame, index = _index_as_columns(_named(frame, name))
@@ -38,7 +38,7 @@ def as_table(frame: Frame, name: str) -> tuple[nw.DataFrame[Any], tuple[str, ...
 
 
 def columns_alone(frame: Frame, name: str) -> nw.DataFrame[Any]:
-    """The frame for narwhals, without the index that pandas has."""
+    """Return the frame as a narwhals frame, without the index of pandas."""
     nw = narwhals()
     if nw.dependencies.is_pandas_dataframe(frame):
         frame = _named(frame, name)
@@ -46,20 +46,20 @@ def columns_alone(frame: Frame, name: str) -> nw.DataFrame[Any]:
         return nw.from_native(frame, eager_only=True)
     except TypeError as error:
         raise TypeError(
-            f"`{name}` must be a frame of pandas, polars or pyarrow (a lazy one collected), got "
+            f"`{name}` must be a frame of pandas, polars or pyarrow (collect a lazy one first), got "
             f"{type(frame).__name__}"
         ) from error
 
 
 def _named(frame: Any, name: str) -> Any:
-    """A pandas frame with texts for the names of columns."""
+    """Return a pandas frame with strings as column names."""
     names = [str(column) for column in frame.columns]
-    require(len(set(names)) == len(names), f"`{name}` must not name two columns alike, got {names}")
+    require(len(set(names)) == len(names), f"`{name}` must have distinct column names, got {names}")
     return frame.set_axis(names, axis="columns")
 
 
 def _index_as_columns(frame: Any) -> tuple[Any, tuple[str, ...]]:
-    """A pandas frame with those levels of its index as columns that have names or hold dates."""
+    """Turn the index of a pandas frame into columns if its levels have names or hold dates."""
     levels = frame.index.nlevels
     dates = levels == 1 and frame.index.dtype.kind in "mM"
     unnamed = ["id", "time"] if levels == 2 else ["time"] if dates else [None] * levels
@@ -73,20 +73,20 @@ def _index_as_columns(frame: Any) -> tuple[Any, tuple[str, ...]]:
 
 
 def concatenated(tables: Sequence[nw.DataFrame[Any]], name: str) -> nw.DataFrame[Any]:
-    """All rows; the columns must be the same."""
+    """Concatenate the rows of tables, which must have the same columns."""
     columns = tables[0].columns
     for i, table in enumerate(tables):
         own = table.columns
         require(own == columns, f"`{name}[{i}]` must have the columns {columns} of `{name}[0]`, got {own}")
     nw = narwhals()
     if any(table.schema != tables[0].schema for table in tables):
-        # whole numbers here and fractions there; polars would refuse
+        # polars does not concatenate columns of integers and floats
         tables = [table.with_columns(nw.selectors.numeric().cast(nw.Float64)) for table in tables]
     return nw.concat(tables, how="vertical")
 
 
 def fill_columns(frame: Frame, columns: Mapping[str, np.ndarray]) -> Frame:
-    """A frame with other values in those of these columns of numbers in which something was missing."""
+    """Return the frame with new values in those of these numeric columns that have missing entries."""
     nw = narwhals()
     table = nw.from_native(frame, eager_only=True)
     backend = table.implementation
@@ -101,7 +101,7 @@ def fill_columns(frame: Frame, columns: Mapping[str, np.ndarray]) -> Frame:
 
 
 def column_of(series: nw.Series[Any]) -> Column:
-    """Numbers (NaN where missing), booleans as numbers, dates and durations (NaT where missing), or words."""
+    """Convert to numbers (NaN where missing; also booleans), dates or durations (NaT), or `Words`."""
     nw = narwhals()
     dtype = series.dtype
     if dtype.is_numeric() or dtype == nw.Boolean:
@@ -109,7 +109,7 @@ def column_of(series: nw.Series[Any]) -> Column:
         plain = array.dtype.kind in "iuf"
         return array if plain else series.cast(nw.Float64).to_numpy().astype(np.float64)
     if dtype == nw.Datetime or dtype == nw.Date:
-        # in ticks that hold every date of the column
+        # in a unit that can represent every date of the column
         ticks = {"ns": "ns", "us": "us"}.get(getattr(dtype, "time_unit", ""), "ms")
         dates = series.cast(nw.Datetime("ms")) if dtype == nw.Date else series
         return _ticks(dates, f"M8[{ticks}]", lambda filled: filled.dt.timestamp(ticks))
@@ -121,7 +121,7 @@ def column_of(series: nw.Series[Any]) -> Column:
 
 
 def words_of(series: nw.Series[Any]) -> Words:
-    """A column as words of any type; like rows often stand together, so only runs are looked at."""
+    """Convert a column to `Words` of any type; equal rows are often adjacent, so only runs are processed."""
     nw = narwhals()
     if series.dtype in (nw.Categorical, nw.Enum):
         series = series.cast(nw.String)
@@ -139,11 +139,11 @@ def _ticks(series: nw.Series[Any], dtype: str, count: Callable[[Any], Any]) -> n
 
 
 def _numbers_of_objects(series: nw.Series[Any]) -> np.ndarray:
-    """Numbers and booleans beside None, as pandas keeps them, and columns of nothing at all."""
+    """Convert objects: numbers and booleans mixed with None, as pandas stores them, and empty columns."""
     values = [np.nan if value is None else value for value in series.to_list()]
     if not all(isinstance(value, bool | int | float) for value in values):
         raise TypeError(
-            f"column `{series.name}` must hold numbers, words, dates or durations, got {series.dtype}; "
-            "pandas.to_datetime makes dates of other things"
+            f"column `{series.name}` must hold numbers, strings, dates or durations, got {series.dtype}; "
+            "pandas.to_datetime converts other types to dates"
         )
     return np.array(values, dtype=np.float64)

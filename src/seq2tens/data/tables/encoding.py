@@ -1,4 +1,4 @@
-"""Columns of numbers and words as channels."""
+"""Encoding of columns of numbers and strings as channels."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from jaxtyping import Float, Int
 
 from seq2tens._checks import ArgumentError, require
 
-# So many categories get a channel each; more are hashed to as many channels of +1 and -1.
+# Up to this many categories get a channel each; more are hashed to this many channels of +1 and -1.
 FEW = 16
 
 
 class Words(NamedTuple):
-    """A column of things that are no numbers: `keys[codes[row]]`, missing where the code is -1."""
+    """A categorical column: row i has the value `keys[codes[i]]`, and is missing where the code is -1."""
 
     codes: Int[np.ndarray, " rows"]
     keys: list[Any]
 
     @classmethod
     def of_runs(cls, keys: Iterable[Any], lengths: Int[np.ndarray, " runs"]) -> Words:
-        """From each key and how many rows in a row have it; None and NaN are missing."""
+        """Create from the key and the length of each run of equal rows; None and NaN are missing."""
         numbers: dict[Any, int] = {}
         codes = [-1 if key is None or key != key else numbers.setdefault(key, len(numbers)) for key in keys]
         return cls(np.repeat(np.array(codes, dtype=np.int64), lengths), list(numbers))
 
     def as_text(self) -> Words:
-        """With texts as keys, without the space around them."""
+        """Convert the keys to strings without surrounding whitespace."""
         texts = [_text(key) for key in self.keys]
         numbers = {text: i for i, text in enumerate(dict.fromkeys(texts))}
         codes = np.array([*(numbers[text] for text in texts), -1])
@@ -45,10 +45,10 @@ class ColumnEncoding:
     """How one column becomes channels.
 
     Attributes:
-        name: of the column.
-        categories: None for numbers. Else there is a channel for each, 1 where it is the category and 0
-            elsewhere; a category that is not among them is 0 in all.
-        hashed: whether there are channels of +1 and -1 instead, a pattern for every category, known or not.
+        name: name of the column.
+        categories: None for numbers. Otherwise the column is one-hot encoded with a channel for each; an
+            unknown category is 0 in all channels.
+        hashed: whether categories are hashed to patterns of +1 and -1 instead, known or not.
     """
 
     name: str
@@ -57,7 +57,7 @@ class ColumnEncoding:
 
     @classmethod
     def learn(cls, name: str, column: Column, chosen: bool = False) -> ColumnEncoding:
-        """Numbers, categories or, for many of them, hashes; `chosen` columns are of words in any case."""
+        """Choose numbers, categories or, for many categories, hashes; `chosen` columns are categorical."""
         if chosen:
             column = as_words(column)
         if not isinstance(column, Words) or not column.keys:
@@ -77,7 +77,7 @@ class ColumnEncoding:
         return tuple(f"{self.name}={category}" for category in self.categories)
 
     def encode(self, column: Column) -> Float[np.ndarray, "rows channels"]:
-        """The channels; NaN in all of them where the column is missing."""
+        """Return the channels; all are NaN where the column is missing."""
         if self.categories is None and not self.hashed:
             return _numbers(self.name, column)[:, None]
         words = as_words(column).as_text()
@@ -94,9 +94,9 @@ class ColumnEncoding:
 
 @dataclass(frozen=True)
 class Encoding:
-    """How the columns of a table become channels, its static columns features, and its dates times.
+    """How the columns of a table become channels, static columns become features, and dates become times.
 
-    `unit` is that in which dates and durations are counted, None for times that are numbers.
+    `unit` is the unit of dates and durations, None for numeric times.
     """
 
     columns: tuple[ColumnEncoding, ...]
@@ -114,14 +114,14 @@ class Encoding:
         return tuple(name for column in self.static for name in column.channels)
 
     def renamed(self, names: Sequence[str]) -> Encoding | None:
-        """For columns of other names in the same order; None where they are not as many."""
+        """Return the encoding for other column names in the same order; None if their number differs."""
         if len(names) != len(self.columns):
             return None
         columns = (replace(column, name=name) for column, name in zip(self.columns, names, strict=True))
         return replace(self, columns=tuple(columns))
 
     def state(self) -> dict[str, Any]:
-        """What `from_state` needs, as plain numbers and strings (JSON)."""
+        """Return JSON data for `from_state`."""
         columns, static = (
             [
                 {**asdict(column), "categories": column.categories and list(column.categories)}
@@ -133,14 +133,14 @@ class Encoding:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Encoding:
-        """The encoding whose `state()` this is."""
+        """Restore an encoding from its `state()`."""
         return cls(_restored(state["columns"]), _restored(state["static"]), state["unit"])
 
 
 def learn(
     names: Sequence[str], columns: Sequence[Column], chosen: Sequence[str]
 ) -> tuple[ColumnEncoding, ...]:
-    """The encodings of columns; `chosen` are names of those of words."""
+    """Learn the encodings of columns; `chosen` are the names of categorical ones."""
     return tuple(
         ColumnEncoding.learn(name, column, name in chosen)
         for name, column in zip(names, columns, strict=True)
@@ -150,17 +150,17 @@ def learn(
 def encode(
     encodings: Sequence[ColumnEncoding], columns: Sequence[Column]
 ) -> Float[np.ndarray, "rows channels"]:
-    """All channels of the columns, side by side."""
+    """Encode columns, and concatenate their channels."""
     pairs = zip(encodings, columns, strict=True)
     return np.concatenate([encoding.encode(column) for encoding, column in pairs], axis=1)
 
 
 def as_words(column: Column) -> Words:
-    """A column as words; of numbers, each is its own."""
+    """Convert a column to `Words`; every distinct number is a category."""
     if isinstance(column, Words):
         return column
     keys, codes = np.unique(column, return_inverse=True)
-    known = keys == keys  # NaN is the last, once
+    known = keys == keys  # NaN comes last, once
     return Words(np.where(known[codes], codes, -1), keys[known].tolist())
 
 
@@ -176,34 +176,34 @@ def _restored(columns: Sequence[dict[str, Any]]) -> tuple[ColumnEncoding, ...]:
 
 
 def _text(key: Any) -> str:
-    """Whole numbers are written as such: a gap among them makes the others floats."""
+    """Convert a key to a string; integers that a missing value has turned into floats stay integers."""
     return str(int(key) if isinstance(key, float) and key.is_integer() else key).strip()
 
 
 def _numbers(name: str, column: Column) -> Float[np.ndarray, " rows"]:
     if isinstance(column, Words):
         if column.keys:
-            raise ArgumentError(f"column `{name}` must hold numbers, got words such as {column.keys[0]!r}")
+            raise ArgumentError(f"column `{name}` must hold numbers, got strings such as {column.keys[0]!r}")
         return np.full(len(column.codes), np.nan)
     if column.dtype.kind not in "iuf":
         raise ArgumentError(
-            f"column `{name}` must hold numbers or words, got {column.dtype}; only `time` may hold dates"
+            f"column `{name}` must hold numbers or strings, got {column.dtype}; only `time` may hold dates"
         )
     return column if column.dtype.kind == "f" else column.astype(np.float64)
 
 
 def _check_words(name: str, texts: Sequence[str]) -> None:
-    """Refuse what is guessed to be words, but is likely something else."""
+    """Reject columns of strings that are probably not categories."""
     numbers = next((text for text in texts if _is_number(text)), None)
     require(
         numbers is None,
         f"column `{name}` holds the number {numbers!r} as text; make it a column of numbers, or name it in "
-        "`categories` if it holds words",
+        "`categories` if it is categorical",
     )
     require(
         len(texts) <= FEW,
-        f"column `{name}` holds {len(texts)} different words, more than {FEW}; name it in `categories` if it "
-        "is meant to be a channel, or name the `channels`",
+        f"column `{name}` holds {len(texts)} different strings, more than {FEW}; name it in `categories` if "
+        "it is meant to be a channel, or name the `channels`",
     )
 
 

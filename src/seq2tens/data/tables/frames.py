@@ -1,4 +1,4 @@
-"""Frames of pandas, polars and pyarrow as sequences."""
+"""Conversion of frames of pandas, polars and pyarrow to sequences."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def from_frame(
     wide: bool = False,
     like: Labelled | None = None,
 ) -> Labelled:
-    """Sequences, with labels, ids and the names of channels, from a frame of pandas, polars or pyarrow.
+    """Read sequences, with labels, ids and channel names, from a frame of pandas, polars or pyarrow.
 
     A long table has one row per step, in any order; a wide one has one row per sequence and a column for each
-    step of a channel, such as `x_0`, `x_1`, …, where trailing steps without any value are none. Of a list of
-    frames each is one sequence. The levels of a pandas index that have names, or that hold dates, count as
-    columns.
+    step of a channel, such as `x_0`, `x_1`, …, where trailing steps without any value are padding. In a list
+    of frames, each is one sequence. The levels of a pandas index that have names, or that hold dates, count
+    as columns.
 
     Args:
         frame: the table.
@@ -83,7 +83,7 @@ def from_frame(
 
 
 def read_frames(frames: Frame | Sequence[Frame], columns: Columns, name: str = "frame") -> Table:
-    """One long table, or several of which each is one sequence."""
+    """Read one long table, or a list of tables with one sequence each."""
     if not isinstance(frames, list | tuple):
         return read_frame(frames, columns, name)
     require(
@@ -99,7 +99,7 @@ def read_frames(frames: Frame | Sequence[Frame], columns: Columns, name: str = "
 
 
 def read_frame(frame: Frame, columns: Columns, name: str = "frame") -> Table:
-    """One long table."""
+    """Read one long table."""
     table, index = as_table(frame, name)
     return _table(table, columns, index, name)
 
@@ -118,13 +118,13 @@ def table_of(
     index: tuple[str, ...],
     error: Callable[[int, str], Exception],
 ) -> Table:
-    """The columns that are there, in the form that all sources share."""
+    """Convert the columns of a frame to the `Table` that all sources share."""
     id, label = (None if name is None else words_of(table[name]) for name in (columns.id, columns.label))
     times = None if columns.time is None else column_of(table[columns.time])
     require(
         not isinstance(times, Words),
-        f"column `{columns.time}` must hold numbers, dates or durations, got words; "
-        "pandas.to_datetime or polars' str.to_datetime make dates of them",
+        f"column `{columns.time}` must hold numbers, dates or durations, got strings; "
+        "pandas.to_datetime or polars' str.to_datetime converts them to dates",
     )
     channels, static = (
         [column_of(table[name]) for name in names] for names in (columns.channels or (), columns.static)
@@ -138,12 +138,15 @@ def _names(argument: str, names: Names | Mapping[str, Names]) -> tuple[str, ...]
 
 
 def _with_static(labelled: Labelled, static: Frame, columns: Columns) -> Labelled:
-    """With the features of another table, found by id."""
+    """Join the features of another table by id."""
 
     def fail(reason: str) -> Exception:
         return ArgumentError(f"`static` {reason}")
 
-    require(labelled.ids is not None, "`static` as a frame is joined by id, but there is no `id`")
+    require(
+        labelled.ids is not None,
+        "`static` must be a list of columns if there is no `id` to join by, got a frame",
+    )
     table, index = as_table(static, "static")
     found = Columns(columns.id, None, None).among(table.columns, fail, index)
     names = found.channels or ()
@@ -166,7 +169,7 @@ def _width(encodings: Sequence[Any]) -> int:
 
 
 def _rows_by_id(labelled: Labelled, ids: Words, fail: Fail) -> np.ndarray:
-    """The row of each sequence, -1 where there is none."""
+    """Return the row of each sequence, -1 if there is none."""
     require(bool((ids.codes >= 0).all()), "`static` must name the id of every row, got a missing one")
     if len(ids.codes) > len(ids.keys):
         twice = ids.keys[int(np.argmax(np.bincount(ids.codes)))]

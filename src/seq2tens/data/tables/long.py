@@ -1,4 +1,4 @@
-"""Long tables: one row per step, of any source."""
+"""Long tables, with one row per step, from any source."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from seq2tens.data.tables.encoding import Column, ColumnEncoding, Encoding, Word
 
 @dataclass(frozen=True)
 class Table:
-    """A long table in memory; `error(row, reason)` knows where the row stood in its source.
+    """A long table in memory; `error(row, reason)` returns an error that names the row in its source.
 
-    `columns` are those that are there, `index` those that number rows. Without `ids` all rows are one
-    sequence, without `times` the steps are in the order of the rows.
+    `columns` are those of the table, `index` those that number its rows. Without `ids`, all rows are one
+    sequence; without `times`, the steps are in the order of the rows.
     """
 
     columns: Columns
@@ -38,7 +38,7 @@ class Table:
     def gather(self, requested: Columns) -> Labelled:
         """Group the rows: sequences in the order in which ids first appear, steps in the order of time.
 
-        A channel that nobody asked for and that looks like a label is warned of.
+        Warns of a channel that was not requested and looks like a label.
         """
         self._check_filled()
         encoding = self._encoding()
@@ -58,7 +58,7 @@ class Table:
 
     @cached_property
     def order(self) -> Int[np.ndarray, " rows"] | None:
-        """The row of each step, None where they are the same."""
+        """The row of each step; None if the rows are in order."""
         codes, times = self._codes, self.times
         later = codes[1:] > codes[:-1]
         same = codes[1:] == codes[:-1]
@@ -86,7 +86,7 @@ class Table:
             if words is not None:
                 self._refuse(words.codes < 0, f"column `{name}` must not be empty")
         if self.times is not None:
-            # NaN and NaT are not what they are
+            # NaN and NaT do not equal themselves
             self._refuse(self.times != self.times, f"column `{self.columns.time}` must not be empty")
 
     def _refuse(self, rows: Shaped[np.ndarray, " rows"], reason: str) -> None:
@@ -94,7 +94,7 @@ class Table:
             raise self.error(int(row), reason)
 
     def _encoding(self) -> Encoding:
-        """That of training, or one for these columns."""
+        """Return the encoding of training, or learn one for these columns."""
         columns = self.columns
         unit = columns.unit if self.times is not None and clock.is_date(self.times) else None
         if columns.encoding is not None:
@@ -118,7 +118,9 @@ class Table:
     def _first_rows(self) -> Int[np.ndarray, " sequences"]:
         rows = len(self._codes)
         first = np.zeros(self._n, dtype=np.int64)
-        first[self._codes[::-1]] = np.arange(rows - 1, -1, -1)  # the last to be written is the first row
+        first[self._codes[::-1]] = np.arange(
+            rows - 1, -1, -1
+        )  # backwards, so that the first row is written last
         return first
 
     def _one_label_each(self) -> Shaped[np.ndarray, " sequences"] | None:
@@ -139,22 +141,22 @@ class Table:
 
 
 def _warn_of_labels(sequences: Sequences, channels: tuple[str, ...]) -> None:
-    """A second target among the channels gives the answer away."""
+    """Warn of channels that look like labels: a second target would give the answer away."""
     if not (sequences.lengths > 1).all():
-        sequences = sequences[sequences.lengths > 1]  # of single steps nothing can be said
+        sequences = sequences[sequences.lengths > 1]  # a single step is always constant
     for channel, values in zip(channels, sequences.values.T, strict=True):
         first = values[sequences.offsets[:-1]]
         varies = np.nanmax(first, initial=-np.inf) > np.nanmin(first, initial=np.inf)
         if not varies or not _same(values[sequences.offsets[:-1] + 1], first).all():
-            continue  # most channels change at once
+            continue  # most channels change at the second step
         if _same(values, np.repeat(first, sequences.lengths)).all():
             warnings.warn(
                 f"column `{channel}` is read as a channel, but like a label it does not change within "
-                "any sequence; name the channels if it is none",
+                "any sequence; name the channels if it is not one",
                 stacklevel=4,
             )
 
 
 def _same(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Where they are equal or both missing."""
+    """Return where two arrays are equal or both missing."""
     return (one == other) | (np.isnan(one) & np.isnan(other))

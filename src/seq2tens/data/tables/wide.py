@@ -1,4 +1,4 @@
-"""Wide tables: one row per sequence, a column for each step of a channel."""
+"""Wide tables, with one row per sequence and a column for each step of a channel."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # `x_12`, `x12`, `x[12]`, `x.12`, and `12` alone.
 STEP = re.compile(r"(.*?)[_\-. \[(]*(\d+)[\])]?")
 Groups = Mapping[str, Sequence[str]]
-# What a channel is called whose columns are mere numbers.
+# Name of a channel whose columns are only numbers.
 UNNAMED = "value"
 
 
@@ -33,7 +33,7 @@ def gather_wide(
     index: Sequence[str],
     column_of: Callable[[Any], Column],
 ) -> Labelled:
-    """The rows as sequences; steps at the end in which no channel has a value are none."""
+    """Convert the rows to sequences; trailing steps without any value are padding."""
     names = table.columns
     present = replace(columns, channels=None, encoding=None, time=None).among(
         names, _fail, index, ids_optional=True
@@ -59,7 +59,7 @@ def _fail(reason: str) -> Exception:
 
 
 def _by_step(names: Sequence[str], channels: Sequence[str] | None) -> dict[str, list[str]]:
-    """The columns of each channel in the order of their numbers."""
+    """Return the columns of each channel in the order of their numbers."""
     numbered: dict[str, dict[int, str]] = {}
     for name in names:
         match = STEP.fullmatch(name)
@@ -69,15 +69,15 @@ def _by_step(names: Sequence[str], channels: Sequence[str] | None) -> dict[str, 
         require(
             match is not None,
             f"`frame` as a wide table must have columns of steps such as `x_0`, got `{name}`; name the "
-            "`channels`, or give the columns of each",
+            "`channels`, or pass the columns of each",
         )
         numbered.setdefault(str(channel), {})[int(match[2])] = name  # type: ignore[index]
     first = next(iter(numbered.values()), {})
     for channel, steps in numbered.items():
         require(
             set(steps) == set(first),
-            f"`frame` must have the same steps for every channel, but `{channel}` has others than "
-            f"`{next(iter(numbered))}`",
+            f"`frame` must have the same steps for every channel, but those of `{channel}` differ from "
+            f"those of `{next(iter(numbered))}`",
         )
     ordered = {channel: [steps[step] for step in sorted(steps)] for channel, steps in numbered.items()}
     return ordered if channels is None else {channel: ordered.get(channel, []) for channel in channels}

@@ -26,11 +26,11 @@ from seq2tens.training import Checkpoints, OneCycle, Recipe
 from seq2tens.training.progress import Style
 from seq2tens.training.rng import initial
 
-# Numbers in the largest tensor of a block of sequences.
+# Number of elements of the largest tensor for a block of sequences.
 BLOCK_NUMBERS = 2**24
-# Filters of the convolutions over an image.
+# Number of filters of the convolutions over an image.
 IMAGE_FILTERS = 256
-# Steps of training and epochs, where `epochs` is None.
+# Number of training steps, and limits of the number of epochs, if `epochs` is None.
 STEPS, FEWEST_EPOCHS, MOST_EPOCHS = 600, 10, 200
 
 
@@ -125,7 +125,7 @@ class LatentImputer(Imputer):
         self.interrupted_ = result.stopped == "interrupted"
 
     def _settings(self) -> dict[str, Any]:
-        """Arguments of the network that make a subclass what it is."""
+        """Return the arguments of the network that define a subclass."""
         raise NotImplementedError
 
     def _network(self, seed: int) -> GPVAE:
@@ -133,7 +133,7 @@ class LatentImputer(Imputer):
         common = {name: plain.python(getattr(self, name)) for name in names}
         with initial(seed):
             network = GPVAE(self.n_channels_, **common, variance="learn", **self._settings())
-        # Checkpoints tell runs apart by such attributes.
+        # Checkpoints use such attributes to tell runs apart.
         vars(network)["trained_as"] = f"{network.prior}, hide={self.hide}"
         return network
 
@@ -165,18 +165,18 @@ class LatentImputer(Imputer):
 
     @property
     def _scaler(self) -> Scaler | None:
-        """What stands between values and network."""
+        """The scaler of the network's inputs and outputs; None without scaling."""
         return None if self.scaling is None or self.likelihood == "bernoulli" else self.scaler_
 
     def _network_input(self, X: Sequences) -> Sequences:
-        """What the network sees: channels that it knows, scaled, in float32."""
+        """Return the scaled input of the network in float32, with constant channels masked."""
         masked = Sequences(np.where(np.isnan(self.constants_), X.values, np.nan), X.offsets)
         if self._scaler is not None:
             return self._scaler.transform(masked)
         return Sequences(masked.values.astype(np.float32), X.offsets)
 
     def _network_output(self, values: Float[np.ndarray, "*draws steps channels"]) -> np.ndarray:
-        """What the network says, in the units of the data."""
+        """Convert the output of the network to the units of the data, and fill in constant channels."""
         scaler = self._scaler
         values = values.astype(np.float64)
         if scaler is not None:
@@ -199,7 +199,7 @@ class LatentImputer(Imputer):
     def _intervals(self, X: Sequences, coverage: float) -> tuple[Values, Values]:
         ends = np.empty((2, *X.values.shape))
         levels = ((1 - coverage) / 2, (1 + coverage) / 2)
-        # The same noise for every sequence: neither place nor company changes its interval.
+        # The same noise for every sequence, so that an interval does not depend on the other sequences.
         for row, draws in self._sequence_draws(X, plain.python(self.n_draws), [0] * len(X)):
             ends[:, X.offsets[row] : X.offsets[row + 1]] = np.quantile(draws, levels, axis=0)
         low, high = self._network_output(ends)
@@ -218,7 +218,7 @@ class LatentImputer(Imputer):
     def _sequence_draws(
         self, X: Sequences, n: int, seeds: list[int]
     ) -> Iterator[tuple[int, Float[np.ndarray, "draws time channels"]]]:
-        """Draws of all entries of each sequence, from a generator of its own."""
+        """Yield draws of all entries of each sequence, each from a generator of its own."""
         decoder, latent = self.network_.decoder, self.network_.latent
         for rows, posterior in self._posteriors(X):
             device = posterior.mean.device
@@ -229,7 +229,7 @@ class LatentImputer(Imputer):
                 yield row, decoder.draw(decoder(path), generator)[:, 0].cpu().numpy()
 
     def _posteriors(self, X: Sequences) -> Iterator[tuple[Int[np.ndarray, " rows"], Posterior]]:
-        """Of sequences of similar length together; no more memory the more there are."""
+        """Yield the posteriors of blocks of sequences of similar length, in bounded memory."""
         source, network = RaggedSource(self._network_input(X)), self.network_
         device = next(network.parameters()).device
         widest = max(*self.encoder_sizes, *self.decoder_sizes, 8 * self.encoder_sizes[0], self.n_channels_)
@@ -248,14 +248,14 @@ class LatentImputer(Imputer):
 
     def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
         super()._restore(tensors, facts)
-        self.interrupted_ = facts.get("interrupted", False)  # models saved before have no such entry
+        self.interrupted_ = facts.get("interrupted", False)  # absent from older models
         self.history_, self.constants_ = facts["history"], tensors["constants"].numpy()
         weights = plain.split(tensors, "network")
         self.network_ = restored(lambda: self._network(seed=0), weights, find_device(self.device))
 
 
 def constants(X: Sequences) -> Float[np.ndarray, " channels"]:
-    """The value of each channel that has but one, 0 of one that has none, and NaN of all others."""
+    """Return the value of each constant channel, 0 for channels without values, and NaN for all others."""
     missing = np.isnan(X.values)
     low = np.where(missing, np.inf, X.values).min(axis=0)
     high = np.where(missing, -np.inf, X.values).max(axis=0)

@@ -20,7 +20,7 @@ Draws = Float[np.ndarray, "draws steps channels"]
 
 
 class Imputer(SequenceTransformer):
-    """Fills missing values with a single value, random draws, or an interval.
+    """Base class of imputers: fills missing values with a single value, random draws, or an interval.
 
     Collections are arrays or tensors `(n, channels, time)`, lists of arrays `(channels, time)`, lists of
     frames of pandas or polars (rows are steps), frames indexed by (instance, time) or with a column `id`,
@@ -36,12 +36,12 @@ class Imputer(SequenceTransformer):
     """
 
     def transform(self, X: Any, y: Any = None) -> Any:
-        """The collection with every missing entry filled; `y` is ignored."""
+        """Return the collection with every missing entry filled; `y` is ignored."""
         collection = self._fitted_to(X)
         return collection.with_values(self._completed(collection.sequences))
 
     def sample(self, X: Any, n: int = 1, random_state: RandomState = None) -> Any:
-        """Completed copies with missing entries drawn at random.
+        """Return completed copies with missing entries drawn at random.
 
         Args:
             X: a collection.
@@ -60,7 +60,7 @@ class Imputer(SequenceTransformer):
         return collection.together(copies)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[Any, Any]:
-        """Lower and upper ends of intervals that each contain a missing entry with this probability.
+        """Return lower and upper ends of intervals that each contain a missing entry with this probability.
 
         Both are collections like `X`; at observed entries they equal the value itself.
         """
@@ -75,7 +75,7 @@ class Imputer(SequenceTransformer):
     def score(
         self, X: Any, truth: Any = None, *, fraction: float = 0.1, random_state: RandomState = 0
     ) -> float:
-        """Minus the mean squared error of filled entries, in units of each channel's scale in training.
+        """Return minus the mean squared error of filled entries, relative to each channel's training scale.
 
         Args:
             X: a collection.
@@ -102,11 +102,11 @@ class Imputer(SequenceTransformer):
         self._learn(X)
 
     def _learn(self, X: Sequences) -> None:
-        """Learn what `_fill` needs; `preparation_` is there."""
+        """Learn what `_fill` needs; `preparation_` is fitted already."""
         raise NotImplementedError
 
     def _fill(self, X: Sequences) -> Values:
-        """A value for each entry."""
+        """Return a value for each entry."""
         raise NotImplementedError
 
     def _intervals(self, X: Sequences, coverage: float) -> tuple[Values, Values]:
@@ -121,7 +121,7 @@ class Imputer(SequenceTransformer):
         )
 
     def _check_shape(self, X: Sequences) -> None:
-        """Times and static features are kept, and need not be those of training."""
+        """Check values only: times and static features need not match those of training."""
         self.preparation_.check(_values_only(X), "X")
 
     def _fitted_to(self, X: Any) -> Collection:
@@ -143,7 +143,7 @@ def _values_only(X: Sequences) -> Sequences:
 
 
 def _missing_only(X: Sequences, filled: Values) -> Values:
-    """What was observed, and elsewhere what was filled, in the type of what was observed."""
+    """Return the observed values, with missing entries filled, in the type of the observed values."""
     return np.where(np.isnan(X.values), filled.astype(X.values.dtype), X.values)
 
 

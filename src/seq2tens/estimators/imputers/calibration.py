@@ -22,28 +22,28 @@ from seq2tens.models.imputation import LEVELS
 NORMAL_LEVELS = ndtri(np.array(LEVELS))
 # Levels at which the distribution of scores is kept.
 GRID = np.linspace(0, 1, 1001)
-# With fewer scores, those of all channels together stand in for a channel's, and the normal ones for these.
+# With fewer scores in a channel, those of all channels are used; with fewer of these, normal ones.
 FEWEST_OF_CHANNEL, FEWEST = 300, 20
-# Ages of a correlation that are tried, in steps.
+# Candidates for the correlation time, in steps.
 AGES = np.geomspace(0.1, 100, 61)
 
 Knots = Float[np.ndarray, "*entries levels"]
 
 
 def score_of(values: Float[np.ndarray, "*entries"], knots: Knots) -> Float[np.ndarray, "*entries"]:
-    """The levels of values among the quantiles, as standard normal scores."""
+    """Return the levels of values among the quantiles, as standard normal scores."""
     segment = (values[..., None] >= knots[..., 1:-1]).sum(-1)
     return _along(values, segment, knots, np.broadcast_to(NORMAL_LEVELS, knots.shape))
 
 
 def quantile_at(scores: Float[np.ndarray, "*entries"], knots: Knots) -> Float[np.ndarray, "*entries"]:
-    """The quantiles at levels that are given by their scores."""
+    """Return the quantiles at levels that are given by their standard normal scores."""
     segment = (scores[..., None] >= NORMAL_LEVELS[1:-1]).sum(-1)
     return _along(scores, segment, np.broadcast_to(NORMAL_LEVELS, knots.shape), knots)
 
 
 def _along(x: np.ndarray, segment: Int[np.ndarray, "*entries"], start: Knots, end: Knots) -> np.ndarray:
-    """The value at `x` of the line that maps one segment of knots to the other."""
+    """Return the value at `x` of the line that maps one segment of knots to the other."""
     (x0, x1), (y0, y1) = (
         [np.take_along_axis(knots, (segment + i)[..., None], -1)[..., 0] for i in (0, 1)]
         for knots in (start, end)
@@ -62,17 +62,17 @@ class Calibration:
     def of(
         cls, scores: Float[np.ndarray, " sample"], channels: Int[np.ndarray, " sample"], n_channels: int
     ) -> Calibration:
-        """From scores of entries that were not used in training."""
+        """Calibrate with scores of entries that were not used in training."""
         pooled = _table(scores, FEWEST, ndtri(np.clip(GRID, 1e-6, 1 - 1e-6)))
         own = [_table(scores[channels == c], FEWEST_OF_CHANNEL, pooled) for c in range(n_channels)]
         return cls(np.stack(own, axis=1), 0.0)
 
     def scores(self, level: float) -> Float[np.ndarray, " channels"]:
-        """The score below which so much of a channel lies."""
+        """Return the score at this level for each channel."""
         return np.array([np.interp(level, GRID, column) for column in self.table.T])
 
     def corrected(self, normal: Float[np.ndarray, "*draws channels"]) -> Float[np.ndarray, "*draws channels"]:
-        """Scores with the distribution of the sample, made of standard normal ones."""
+        """Transform standard normal scores to scores with the distribution of the sample."""
         levels = ndtr(normal)
         columns = [np.interp(levels[..., c], GRID, column) for c, column in enumerate(self.table.T)]
         return np.stack(columns, axis=-1)
@@ -80,7 +80,7 @@ class Calibration:
     def normalised(
         self, scores: Float[np.ndarray, " sample"], channels: Int[np.ndarray, " sample"]
     ) -> Float[np.ndarray, " sample"]:
-        """Standard normal scores of a sample: the inverse of `corrected`."""
+        """Transform scores of a sample to standard normal ones: the inverse of `corrected`."""
         levels = np.empty(len(scores))
         for c, column in enumerate(self.table.T):
             levels[channels == c] = np.interp(scores[channels == c], column, GRID)
@@ -88,8 +88,11 @@ class Calibration:
 
 
 def correlation_age(products: Float[np.ndarray, " pairs"], elapsed: Float[np.ndarray, " pairs"]) -> float:
-    """The age at which errors have forgotten all but 1/e: least squares for products of normal scores of
-    pairs so many steps apart; 0 where there is none to learn from."""
+    """Estimate the time, in steps, after which the correlation of errors has decayed to 1/e.
+
+    It is fitted by least squares to `products` of normal scores of pairs that are `elapsed` steps apart; 0 if
+    there are too few pairs, or if no correlation fits better.
+    """
     if len(products) < FEWEST:
         return 0.0
     losses = [np.square(products - np.exp(-elapsed / age)).mean() for age in AGES]
@@ -97,7 +100,7 @@ def correlation_age(products: Float[np.ndarray, " pairs"], elapsed: Float[np.nda
 
 
 def pairs(X: Sequences, normal: Values) -> tuple[np.ndarray, np.ndarray]:
-    """Products of the scores of entries that follow each other in a channel, and the time between them."""
+    """Return products of the scores of successive entries in a channel, and the time between them."""
     times, starts = times_of(X), X.starts
     products, elapsed = [], []
     for column in normal.T:
@@ -112,7 +115,7 @@ def pairs(X: Sequences, normal: Values) -> tuple[np.ndarray, np.ndarray]:
 def correlated(
     generator: np.random.Generator, n: int, times: Float[np.ndarray, " steps"], channels: int, age: float
 ) -> Float[np.ndarray, "draws steps channels"]:
-    """Standard normal paths whose correlation falls off exponentially with time (Ornstein–Uhlenbeck)."""
+    """Draw standard normal paths whose correlation decays exponentially with time (Ornstein–Uhlenbeck)."""
     paths = generator.standard_normal((n, len(times), channels))
     if age == 0:
         return paths
@@ -125,5 +128,5 @@ def correlated(
 def _table(
     scores: Float[np.ndarray, " sample"], fewest: int, otherwise: Float[np.ndarray, " levels"]
 ) -> Float[np.ndarray, " levels"]:
-    """Of n scores, that at level p is number p·(n + 1), as split-conformal prediction wants it."""
+    """Return quantiles of n scores; level p has rank p·(n + 1), as split-conformal prediction requires."""
     return np.quantile(scores, GRID, method="weibull") if len(scores) >= fewest else otherwise

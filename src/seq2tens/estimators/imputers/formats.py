@@ -29,7 +29,7 @@ class Collection(NamedTuple):
 
     labelled: Labelled
     restore: Callable[[Sequences], Any]
-    stacks: bool = False  # whether several of the kind are one array with an axis more
+    stacks: bool = False  # whether several collections become one array with an additional axis
 
     @property
     def sequences(self) -> Sequences:
@@ -37,19 +37,22 @@ class Collection(NamedTuple):
         return self.labelled.sequences
 
     def with_values(self, values: Values) -> Any:
-        """The same collection with other values."""
+        """Return the same collection with other values."""
         return self.restore(self.sequences.with_values(values.astype(self.sequences.values.dtype)))
 
     def together(self, copies: list[Any]) -> Any:
-        """Several of the kind."""
+        """Combine several collections of the same type."""
         if not self.stacks:
             return copies
         return torch.stack(copies) if isinstance(copies[0], torch.Tensor) else np.stack(copies)
 
 
 def read(X: Any, encoding: Encoding | None = None) -> Collection:
-    """An array or tensor `(n, channels, time)`, a list of them or of frames, a frame indexed by (instance,
-    time) or with a column `id`, `Labelled`, `Sequences`, or the dictionary of PyPOTS."""
+    """Read a collection.
+
+    It is an array or tensor `(n, channels, time)`, a list of arrays or frames, a frame indexed by (instance,
+    time) or with a column `id`, `Labelled`, `Sequences`, or a dictionary of PyPOTS.
+    """
     if isinstance(X, Mapping):
         return _from_dictionary(X)
     if is_frame(X[0] if isinstance(X, list) and X else X):
@@ -85,7 +88,7 @@ def _from_dictionary(X: Mapping[str, Any]) -> Collection:
 
 
 def _from_frames(X: Any, encoding: Encoding | None) -> Collection:
-    """Frames keep their rows in the order in which they stand."""
+    """Read frames; their rows keep their order."""
     order = None
     if index_tells(X):
         labelled = read_collection(X, encoding)
@@ -109,7 +112,7 @@ def _from_frames(X: Any, encoding: Encoding | None) -> Collection:
 
 
 def _number_columns(encoding: Encoding | None) -> dict[str, int]:
-    """The channel of each numeric column; strings are not filled."""
+    """Return the channel of each numeric column; strings are not filled."""
     columns = () if encoding is None else encoding.columns
     widths = [len(column.channels) for column in columns]
     starts = np.cumsum([0, *widths]).tolist()
@@ -121,12 +124,12 @@ def _number_columns(encoding: Encoding | None) -> dict[str, int]:
 
 
 def _like(filled: np.ndarray, like: Any) -> Any:
-    """As a tensor on the device of the input, or as an array."""
+    """Convert to a tensor on the device of the input, or leave as an array."""
     return torch.tensor(filled).to(like) if isinstance(like, torch.Tensor) else filled
 
 
 def _array(filled: Values, like: Any) -> Any:
-    """With the axes and, if floating-point, the dtype of the input."""
+    """Convert to the axes and, if floating-point, the dtype of the input."""
     if isinstance(like, torch.Tensor):
         return _like(np.ascontiguousarray(filled.T).reshape(tuple(like.shape)), like)
     dtype = like.dtype if like.dtype.kind == "f" else filled.dtype
@@ -134,13 +137,13 @@ def _array(filled: Values, like: Any) -> Any:
 
 
 def _frame(filled: Values, like: Any, places: Mapping[str, int]) -> Any:
-    """With the index, columns and dtypes of the input."""
+    """Convert to a frame with the index, columns and dtypes of the input."""
     if not isinstance(like, pd.DataFrame):
         return fill_columns(like, {name: filled[:, place] for name, place in places.items()})
     frame = like.copy()
     for position, (name, dtype) in enumerate(zip(like.columns, like.dtypes, strict=True)):
         if str(name) in places and like.iloc[:, position].isna().any():
-            # whole numbers and booleans with gaps become fractions
+            # integers and booleans with missing values become floating-point numbers
             own = dtype if dtype.kind == "f" else "Float64"
             frame.isetitem(position, pd.array(filled[:, places[str(name)]], dtype=own))
     return frame

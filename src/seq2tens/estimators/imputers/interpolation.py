@@ -1,4 +1,4 @@
-"""Imputers without training: the mean, the last value, a straight line in time."""
+"""Simple imputers: the mean, the last value, linear interpolation."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from seq2tens.estimators.imputers.point import PointImputer
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RuleImputer(PointImputer):
-    """An imputer whose rule fills an entry from other entries only.
+    """Base class of imputers whose rule fills an entry from other entries only.
 
     Hence the rule can be evaluated on every observed entry of the training data, as if it alone were missing.
     Errors in long gaps are larger, so there the intervals are too narrow.
     """
 
     def _learn(self, X: Sequences) -> None:
-        """The channel means are known already."""
+        """Learn nothing: the channel means are known already."""
 
     def _errors(self, X: Sequences) -> Values:
         return X.values - self._fill(X)
@@ -102,14 +102,14 @@ class LinearImputer(RuleImputer):
 
 
 def first_after(seen: Bool[np.ndarray, "steps channels"], offsets: Int[np.ndarray, " bounds"]) -> Steps:
-    """The first step with a value after each step of the same sequence, -1 where there is none."""
+    """Return the first step with a value after each step of the same sequence, -1 if there is none."""
     starts = (len(seen) - np.repeat(offsets[1:], np.diff(offsets)))[::-1]
     backwards = last_before(seen[::-1], starts)[::-1]
     return np.where(backwards >= 0, len(seen) - 1 - backwards, -1)
 
 
 def _elapsed_share(X: Sequences, before: Steps, after: Steps) -> Values:
-    """The elapsed fraction of each gap; 0.5 for gaps of zero duration."""
+    """Return the elapsed fraction of each gap; 0.5 for gaps of zero duration."""
     times = times_of(X)
     start, whole = times[before.clip(min=0)], times[after.clip(min=0)] - times[before.clip(min=0)]
     return np.where(whole > 0, (times[:, None] - start) / np.where(whole > 0, whole, 1.0), 0.5)

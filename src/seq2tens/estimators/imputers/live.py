@@ -1,4 +1,4 @@
-"""Imputation of a stream."""
+"""Online imputation, step by step."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class ImputerStream:
         self._past, self._timed, self._origin = None, False, 0.0
 
     def state(self) -> dict[str, State]:
-        """The state of the stream, as a tree of dicts, tuples, tensors and numbers, of fixed size."""
+        """Return the state of the stream: a tree of dicts, tuples, tensors and numbers, of fixed size."""
         past = () if self._past is None else self._past
         return {
             "network": self._stream.state(),
@@ -87,7 +87,7 @@ class ImputerStream:
         }
 
     def restore(self, state: dict[str, State]) -> None:
-        """Resume from the state of another stream of the same model."""
+        """Continue from the state of another stream of the same model."""
         keys = set(self.state())
         check.require(
             isinstance(state, dict) and set(state) == keys,
@@ -95,7 +95,7 @@ class ImputerStream:
         )
         check.require(
             torch.equal(state["static"], self._static),
-            "`state` must come from a stream with the same static features, got that of one with others",
+            "`state` must come from a stream with the same static features, got different ones",
         )
         self._stream.restore(state["network"])
         self._past = Past(*state["past"]) if state["past"] else None
@@ -112,7 +112,7 @@ class ImputerStream:
         return notes
 
     def _network_input(self, rows: Rows, times: Times) -> tuple[Tensor, Tensor, Tensor]:
-        """Standardised values, what was observed, and the time since the first step, in usual steps."""
+        """Return scaled values, which of them are observed, and the time since the start in typical steps."""
         imputer = self._imputer
         known = np.where(np.isnan(imputer.constants_), rows, np.nan)
         scaled = (known - imputer.scaler_.mean_) / imputer.scaler_.scale_
@@ -139,10 +139,11 @@ class ImputerStream:
 
 
 def _static_row(imputer: LS2TImputer, static: Any) -> Tensor:
-    """The scaled static features, empty if the model has none."""
+    """Return the scaled static features, empty if the model has none."""
     row = None if static is None else np.asarray(static, dtype=np.float64).reshape(1, -1)
     check.require(
-        row is None or imputer.static_ is not None, "`static` must be None for a model without, got some"
+        row is None or imputer.static_ is not None,
+        "`static` must be None for a model without static features, got some",
     )
     scaled = imputer._static_input(
         Sequences(np.full((1, imputer.n_channels_), np.nan), np.array([0, 1]), None, row)

@@ -41,9 +41,9 @@ from seq2tens.training import Checkpoints, OneCycle, Recipe
 from seq2tens.training.progress import Style
 from seq2tens.training.rng import initial
 
-# Numbers in the largest tensor of a block of sequences, and entries that are read out at once.
+# Number of elements of the largest tensor for a block of sequences, and of entries predicted at once.
 BLOCK_NUMBERS, BLOCK_ENTRIES = 2**24, 2**16
-# Steps of training and epochs, where `epochs` is None.
+# Number of training steps, and limits of the number of epochs, if `epochs` is None.
 STEPS, FEWEST_EPOCHS, MOST_EPOCHS = 1200, 10, 300
 
 
@@ -158,7 +158,7 @@ class LS2TImputer(Imputer):
         n_static = 0 if self.static_ is None else len(self.static_.mean_)  # type: ignore[arg-type]
         with initial(seed):
             network = GapFiller(self.n_channels_, n_static, **sizes, dropout=self.dropout)
-        # Checkpoints tell runs apart by such attributes.
+        # Checkpoints use such attributes to tell runs apart.
         vars(network)["trained_as"] = f"hide={self.hide}"
         return network
 
@@ -180,13 +180,13 @@ class LS2TImputer(Imputer):
         )
 
     def _network_input(self, X: Sequences) -> Sequences:
-        """Channels that the network knows and static features, scaled; times in usual steps."""
+        """Return the input of the network: scaled, constant channels masked, times in typical steps."""
         masked = Sequences(np.where(np.isnan(self.constants_), X.values, np.nan), X.offsets)
         times = None if X.times is None else X.times / self.step_
         return Sequences(self.scaler_.transform(masked).values, X.offsets, times, self._static_input(X))
 
     def _static_input(self, X: Sequences) -> Float[np.ndarray, "sequences features"] | None:
-        """Static features, 0 where they are not known."""
+        """Return the scaled static features, 0 where unknown."""
         if self.static_ is None:
             return None
         n_features = len(self.static_.mean_)  # type: ignore[arg-type]
@@ -200,7 +200,7 @@ class LS2TImputer(Imputer):
 
     @torch.inference_mode()
     def _knots(self, X: Sequences, requested: np.ndarray) -> Knots:
-        """Quantiles of the requested entries, in the units of the network; 0 for all others."""
+        """Predict the quantiles of the requested entries, in the units of the network; 0 for all others."""
         network, source = self.network_, GapSource(X, requested)
         device = next(network.parameters()).device
         knots = np.zeros((*requested.shape, len(LEVELS)), dtype=np.float32)
@@ -219,7 +219,7 @@ class LS2TImputer(Imputer):
         return knots
 
     def _calibrate(self, parts: Split) -> tuple[Calibration, dict[str, float]]:
-        """By entries that were not trained on; and the errors there."""
+        """Calibrate on entries that were held out, and return the mean absolute errors there."""
         X, hidden = parts.validation, parts.hidden
         knots, truth = self._knots(X, hidden)[hidden].astype(np.float64), X.values[hidden]
         steps, channels = np.nonzero(hidden)
@@ -254,7 +254,7 @@ class LS2TImputer(Imputer):
         return self._network_output(draws)
 
     def _quantiles(self, X: Sequences) -> Knots:
-        """Of missing entries; of others, any that rise."""
+        """Predict the quantiles of missing entries; those of observed ones are arbitrary but increasing."""
         missing = np.isnan(X.values)
         knots = self._knots(self._network_input(X), missing)
         check.require(
@@ -265,7 +265,7 @@ class LS2TImputer(Imputer):
         return knots
 
     def _network_output(self, values: Float[np.ndarray, "*draws steps channels"]) -> np.ndarray:
-        """What the network says, in the units of the data."""
+        """Convert the output of the network to the units of the data, and fill in constant channels."""
         values = values.astype(np.float64) * self.scaler_.scale_ + self.scaler_.mean_
         return np.where(np.isnan(self.constants_), values, self.constants_)
 

@@ -15,12 +15,14 @@ from seq2tens.estimators.imputers.formats import Values
 
 # Levels at which the distribution of errors is kept.
 LEVELS = np.linspace(0, 1, 1001)
-# Observed entries of training data that are hidden to see how well they are filled.
+# Fraction of the observed training entries that is hidden to estimate errors.
 LEFT_OUT = 0.1
 
 
 class PointImputer(Imputer):
-    """Intervals and draws are the filled value plus an error from the training distribution of the channel.
+    """Base class of imputers that predict a single value.
+
+    Intervals and draws are the filled value plus an error from the training distribution of the channel.
 
     Subclasses implement `_learn(X)` and `_fill(X)`, and may override `_errors(X)`, which hides a tenth of the
     observed entries once. Attribute after `fit`: `errors_`, 1001 quantiles of the errors of each channel, 0
@@ -34,7 +36,7 @@ class PointImputer(Imputer):
         self.errors_ = _quantiles(self._errors(X))
 
     def _errors(self, X: Sequences) -> Values:
-        """Truth minus filled value for some observed entries of training data, NaN in all others."""
+        """Return truth minus filled value for some observed entries of the training data, NaN for others."""
         values, hidden = held_out(X.values, LEFT_OUT, np.random.default_rng(0))
         filled = self._fill(X.with_values(values))
         return np.where(hidden, X.values - filled, np.nan)

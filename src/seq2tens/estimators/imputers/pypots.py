@@ -1,4 +1,4 @@
-"""Imputers of PyPOTS with the conventions of this library, to compare with; an extra, `baselines`."""
+"""Imputers of PyPOTS with the interface of this library, as baselines: `pip install seq2tens[baselines]`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from seq2tens.training.progress import Progress, Style, make_progress
 from seq2tens.training.rng import initial
 from seq2tens.training.state import Row
 
-# What PyPOTS logs after an epoch; it has no other way to tell.
+# Log message of PyPOTS after an epoch; it offers no other way to follow training.
 EPOCH = re.compile(
     r"Epoch (?P<epoch>\d+) - training loss \(.*?\): (?P<loss>[^\s,]+)(, validation .*: (?P<validation>\S+))?"
 )
@@ -74,20 +74,20 @@ class PyPOTSImputer(PointImputer):
     random_state: RandomState = None
     device: str = "auto"
 
-    # Sequences on which epochs are compared (None: all).
+    # Number of validation sequences used to select the best epoch (None: all).
     _compared: ClassVar[int | None] = None
 
     def _network(self, pypots: Any, **common: Any) -> Any:
-        """The model of PyPOTS, untrained; `common` are the arguments that all of them have."""
+        """Return the untrained model of PyPOTS; `common` are the arguments that all models share."""
         raise NotImplementedError
 
     def _learn(self, X: Sequences) -> None:
         self._check_settings()
         progress = make_progress(self.progress, self.epochs, -(-len(X) // self.batch_size))
-        # Attention that leaves out the step itself needs another one.
+        # Attention that excludes the step itself needs at least one other.
         self.n_steps_ = max(2, int(X.lengths.max()))
         self.constants_ = constants(X)
-        # The same entries on which `PointImputer` looks at errors.
+        # The same entries on which `PointImputer` measures errors.
         trained, hidden = held_out(X.values, LEFT_OUT, np.random.default_rng(0))
         known = {"X": self._cube(Sequences(trained, X.offsets))}
         complete = {**known, "X_ori": self._cube(X)} if hidden.any() else {}
@@ -103,7 +103,7 @@ class PyPOTSImputer(PointImputer):
         return self._predict(X, 0)[0]
 
     def _predict(self, X: Sequences, seed: int, **options: Any) -> Draws:
-        """What the model says of every entry; most models say it once."""
+        """Predict every entry; most models make a single draw."""
         X = Sequences(X.values, _cut_offsets(X.offsets, self.n_steps_))
         with self._new_model(seed) as model:
             model.model.load_state_dict(self.weights_)
@@ -115,7 +115,7 @@ class PyPOTSImputer(PointImputer):
 
     @contextmanager
     def _new_model(self, seed: int, hear: Callable[[str], object] = str) -> Iterator[Any]:
-        """A new model with its own random state; log messages of PyPOTS go to `hear` only."""
+        """Yield a new model with its own random state; log messages of PyPOTS go to `hear` only."""
         pypots = import_pypots(type(self).__name__)
         device = find_device(self.device)
         with initial(seed), _numpy_seeded(seed), _silenced(pypots.utils.logging.logger, hear):
@@ -132,7 +132,7 @@ class PyPOTSImputer(PointImputer):
             )
 
     def _cube(self, X: Sequences) -> Cube:
-        """Standardised values on a grid, NaN where nothing was observed and after the end."""
+        """Return standardised values on a grid, NaN where missing and after the end of a sequence."""
         cube = np.full((len(X), self.n_steps_, X.n_channels), np.nan, dtype=np.float32)
         cube[_sequences_and_steps(X)] = self.scaler_.transform(X).values
         return cube
@@ -169,12 +169,12 @@ class PyPOTSImputer(PointImputer):
 
 
 class _TimeIsUp(Exception):
-    """Ends the training of a model."""
+    """Raised to end training at the time limit."""
 
 
 @dataclass
 class _Run:
-    """One training: what PyPOTS logs of its epochs is shown and kept, and every batch looks at the clock."""
+    """One training run: collects and shows what PyPOTS logs, and checks the time limit at every batch."""
 
     progress: Progress
     time_limit: float | None
@@ -197,7 +197,7 @@ class _Run:
             self.progress.close()
 
     def hear(self, message: str) -> None:
-        """A line of PyPOTS's log."""
+        """Record the losses of an epoch if this log message reports them."""
         found = EPOCH.match(message)
         if found:
             losses = {"loss": found["loss"], "validation_loss": found["validation"]}
@@ -216,7 +216,7 @@ class _Run:
 
 
 def import_pypots(purpose: str) -> Any:
-    """The package, without the picture that it prints; it takes some seconds."""
+    """Import PyPOTS without the banner that it prints; this takes a few seconds."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -231,7 +231,7 @@ def import_pypots(purpose: str) -> Any:
 
 @contextmanager
 def _numpy_seeded(seed: int) -> Iterator[None]:
-    """CSDI draws from numpy's global generator as well; it is put back at the end."""
+    """Seed numpy's global generator, which CSDI uses too, and restore it at the end."""
     before = np.random.get_state()  # noqa: NPY002
     np.random.seed(seed % 2**32)  # noqa: NPY002
     try:
@@ -242,7 +242,7 @@ def _numpy_seeded(seed: int) -> Iterator[None]:
 
 @contextmanager
 def _silenced(logger: logging.Logger, hear: Callable[[str], object]) -> Iterator[None]:
-    """Nothing is logged or warned of, and what PyPOTS would catch and only log, as Ctrl-C, is raised."""
+    """Suppress log messages and warnings, and raise errors, such as Ctrl-C, that PyPOTS would only log."""
     handled = sys.exc_info()[1]
 
     def raise_caught(record: logging.LogRecord) -> bool:
@@ -262,11 +262,11 @@ def _silenced(logger: logging.Logger, hear: Callable[[str], object]) -> Iterator
 
 
 def _cut_offsets(offsets: Int[np.ndarray, " bounds"], longest: int) -> Int[np.ndarray, " pieces"]:
-    """Bounds of pieces of at most so many steps."""
+    """Return the bounds of pieces of at most `longest` steps."""
     inner = [np.arange(start, stop, longest) for start, stop in pairwise(offsets.tolist())]
     return np.append(np.concatenate(inner), offsets[-1])
 
 
 def _sequences_and_steps(X: Sequences) -> tuple[Int[np.ndarray, " steps"], Int[np.ndarray, " steps"]]:
-    """Sequence and step of each packed step."""
+    """Return sequence and position of each packed step."""
     return np.repeat(np.arange(len(X)), X.lengths), X.positions

@@ -1,4 +1,4 @@
-"""The networks of PyPOTS, with the settings that matter; `PyPOTSImputer` says what they have in common."""
+"""The networks of PyPOTS with their main settings; see `PyPOTSImputer` for what they have in common."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class SAITSImputer(PyPOTSImputer):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TimesNetImputer(PyPOTSImputer):
-    """TimesNet of PyPOTS: convolutions over series that are folded at their strongest periods.
+    """TimesNet of PyPOTS: 2D convolutions over series that are folded at their strongest periods.
 
     Wu et al., "TimesNet: Temporal 2D-variation modeling for general time series analysis" (2023). See
     `PyPOTSImputer` for the other arguments.
@@ -133,7 +133,7 @@ class ImputeFormerImputer(PyPOTSImputer):
     Args:
         depth: number of layers.
         width: size of the representation of an entry, a multiple of `heads`.
-        embedding: size of the part that is learned for each channel, less than `width`.
+        embedding: size of the learned embedding of each channel, less than `width`.
         projection: rank of the attention over time.
         heads: number of heads of the attention over time.
         feed_forward: width within a layer.
@@ -229,8 +229,8 @@ class CSDIImputer(PyPOTSImputer):
 
     Tashiro et al., "CSDI: Conditional score-based diffusion models for probabilistic time series imputation"
     (2021). See `PyPOTSImputer` for the other arguments. A missing entry is filled with the median of draws,
-    and intervals come from them. The draws for a sequence vary with the sequences beside it. Epochs are
-    compared on the first 32 sequences only: that takes a pass for each step of the diffusion.
+    and intervals come from them. The draws for a sequence depend on the other sequences. Epochs are compared
+    on the first 32 sequences only, since this takes a pass for each diffusion step.
 
     Args:
         depth: number of layers.
@@ -238,9 +238,9 @@ class CSDIImputer(PyPOTSImputer):
         heads: number of attention heads.
         time_embedding: size of the encoding of time.
         channel_embedding: size of the learned embedding of each channel.
-        step_embedding: size of the encoding of the step of the diffusion.
+        step_embedding: size of the encoding of the diffusion step.
         diffusion_steps: number of diffusion steps.
-        n_draws: draws that filled values and intervals are made of; they are the same at every call.
+        n_draws: number of draws for filled values and intervals; they are the same at every call.
     """
 
     depth: int = 4
@@ -291,5 +291,5 @@ class CSDIImputer(PyPOTSImputer):
         return self._predict(X, seed, n_sampling_times=n)
 
     def _errors(self, X: Sequences) -> Values:
-        """None are needed."""
+        """Return no errors: intervals come from draws."""
         return np.full(X.values.shape, np.nan)

@@ -16,14 +16,14 @@ from seq2tens.estimators.imputers.base import Imputer
 from seq2tens.estimators.imputers.interpolation import first_after
 from seq2tens.estimators.seeds import RandomState, seed_of
 
-# Gaps of these lengths, in steps, and up to the next, are counted together.
+# Lower ends of the ranges of gap lengths, in steps.
 GAPS = (1, 2, 4, 8, 16, 32)
 ALL = "all"
 
 
 @dataclass(frozen=True, eq=False)
 class ImputationReport:
-    """Errors on known entries, a row for each channel and gap length; `columns` are those of a table.
+    """Errors on known entries: a table with a row for each channel and gap length.
 
     `gap` is the number of consecutive missing steps of the channel, such as `4-7`; `all` stands for all gaps,
     and for all channels. `error` is the mean absolute error in units of the data (empty for all channels),
@@ -34,7 +34,7 @@ class ImputationReport:
     columns: dict[str, np.ndarray]
 
     def __str__(self) -> str:
-        """The table as text."""
+        """Return the table as text."""
         cells = [list(self.columns)]
         cells += [[_text(cell) for cell in row] for row in zip(*self.columns.values(), strict=True)]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
@@ -52,7 +52,7 @@ def imputation_report(
     channels: Sequence[str] | None = None,
     random_state: RandomState = 0,
 ) -> ImputationReport:
-    """Errors of a fitted imputer on entries that are known.
+    """Measure the errors of a fitted imputer on known entries.
 
     Args:
         imputer: a fitted imputer.
@@ -85,7 +85,7 @@ def imputation_report(
 
 
 def gap_lengths(X: Sequences) -> Int[np.ndarray, "steps channels"]:
-    """For each missing entry, how many steps in a row its channel is missing; 0 for observed entries."""
+    """Return the length of the gap that each missing entry belongs to; 0 for observed entries."""
     seen = ~np.isnan(X.values)
     before, after = last_observed(seen, X.starts), first_after(seen, X.offsets)
     start = np.where(before >= 0, before + 1, X.starts[:, None])
@@ -107,7 +107,7 @@ def _table(entries: dict[str, np.ndarray], names: tuple[str, ...]) -> dict[str, 
 def _by_gap(
     gaps: Int[np.ndarray, " entries"], own: Bool[np.ndarray, " entries"]
 ) -> list[tuple[str, Bool[np.ndarray, " entries"]]]:
-    """All gaps, then those of every range that has an entry."""
+    """Select all gaps, then those of every range that occurs."""
     groups = [(ALL, own)]
     for low, high in zip(GAPS, (*GAPS[1:], None), strict=True):
         inside = own & (gaps >= low) & (True if high is None else gaps < high)

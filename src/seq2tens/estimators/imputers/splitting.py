@@ -1,4 +1,4 @@
-"""Splits the data of an imputer into a part to train on and a part for validation."""
+"""Split of the data of an imputer into a training and a validation part."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from seq2tens.data import Sequences, held_out
 from seq2tens.models.imputation import GapSource, Hide, hidden_entries
 from seq2tens.training.rng import initial
 
-# Sequences are trained on in pieces of at most so many steps.
+# For training, sequences are cut into pieces of at most this many steps.
 LONGEST_PIECE = 256
-# With fewer pieces than these, entries are kept rather than whole pieces.
+# With fewer pieces than this, entries are held out rather than whole pieces.
 FEWEST_PIECES = 10
-# The part that is kept, and how often a kept piece is looked at, with other entries hidden each time.
+# Fraction that is held out, and number of copies of a held-out piece, each with other hidden entries.
 KEPT, COPIES = 0.1, 4
 
 
 class Split(NamedTuple):
-    """Sequences to train on, others to validate on, and the entries of these to predict."""
+    """Sequences for training, sequences for validation, and the hidden entries of the latter."""
 
     train: Sequences
     validation: Sequences
@@ -29,7 +29,7 @@ class Split(NamedTuple):
 
 
 def split(X: Sequences, hide: Hide, seed: int) -> Split:
-    """Keep a tenth: of the pieces, or where these are few, of the observed entries."""
+    """Hold out a tenth of the pieces or, if there are few, of the observed entries."""
     generator, parts = np.random.default_rng([seed, 1]), pieces(X)
     if len(parts) < FEWEST_PIECES:
         values, hidden = held_out(parts.values, KEPT, generator)
@@ -41,7 +41,7 @@ def split(X: Sequences, hide: Hide, seed: int) -> Split:
 
 
 def pieces(X: Sequences) -> Sequences:
-    """Sequences cut into pieces of nearly one length where they are long."""
+    """Cut long sequences into pieces of nearly equal length."""
     counts = np.maximum(-(-X.lengths // LONGEST_PIECE), 1)
     if (counts == 1).all():
         return X
@@ -56,7 +56,7 @@ def pieces(X: Sequences) -> Sequences:
 
 
 def _hidden(X: Sequences, hide: Hide, seed: int) -> Bool[np.ndarray, "steps channels"]:
-    """Entries hidden as in training, the same for the same seed."""
+    """Choose entries to hide as in training, reproducibly for a seed."""
     batch = GapSource(X).batch(torch.arange(len(X)))
     with initial(seed):
         hidden = hidden_entries(batch.observed, hide).numpy()

@@ -1,4 +1,4 @@
-"""Variational autoencoders as imputers: settings of one model."""
+"""Variational autoencoders as imputers: GP-VAE, HI-VAE and VAE."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from seq2tens.models.gpvae.priors import Kernel
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class GPVAEImputer(LatentImputer):
-    """GP-VAE: the latent paths are Gaussian processes over time, so that missing entries depend on the past
-    and the future.
+    """GP-VAE: the latent paths are Gaussian processes over time.
+
+    Missing entries thus depend on the past and the future.
 
     Args:
         encoder: `"conv"`, or `"bls2t"`, which adds a bidirectional LS2T layer that sees the whole past and
@@ -53,10 +54,9 @@ class GPVAEImputer(LatentImputer):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class HIVAEImputer(LatentImputer):
-    """HI-VAE: steps are independent in the latent space; only the convolution of the encoder sees
-    neighbouring steps.
+    """HI-VAE: steps are independent in the latent space.
 
-    See `LatentImputer` for the arguments.
+    Only the convolution of the encoder sees neighbouring steps. See `LatentImputer` for the arguments.
     """
 
     _masked: ClassVar[bool] = True
@@ -67,10 +67,10 @@ class HIVAEImputer(LatentImputer):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class VAEImputer(HIVAEImputer):
-    """The standard variational autoencoder: like HI-VAE, but missing inputs are set to 0 in the scaled data,
-    the mean of the channel.
+    """The standard variational autoencoder.
 
-    See `LatentImputer` for the arguments.
+    Like HI-VAE, but missing inputs are set to 0 in the scaled data, the mean of the channel. See
+    `LatentImputer` for the arguments.
     """
 
     _masked: ClassVar[bool] = False

@@ -17,7 +17,7 @@ from seq2tens._storage import Tensors
 from seq2tens.data import Sequences
 from seq2tens.estimators.inputs import as_sequences
 from seq2tens.estimators.random.contributions import Contributions, contributions
-from seq2tens.estimators.random.explanation import Explanation, explain_features
+from seq2tens.estimators.random.explanation import Explanation, describe_features
 from seq2tens.estimators.random.features import RandomLS2TFeatures
 from seq2tens.estimators.random.heads import Head
 from seq2tens.estimators.random.learning import LearnsOn
@@ -37,7 +37,7 @@ FEW = 1024
 
 
 class HeldOut(NamedTuple):
-    """Predictions for training sequences by models that have not seen them, and their numbers."""
+    """Predictions for training sequences by models that have not seen them, and their row numbers."""
 
     decisions: Float[Tensor, "sample targets"]
     rows: Int[np.ndarray, " sample"]
@@ -75,19 +75,18 @@ class RandomLS2T(LearnsOn):
     _test_params: ClassVar[dict[str, Any]] = {"n_blocks": 2, "random_state": 0}
 
     def explain(self, X: Any = None, top: int = 10) -> list[Explanation]:
-        """Describes the features with the largest coefficients, the largest first.
+        """Describe the features with the largest coefficients, largest first.
 
-        With sequences, also the steps in each of them that a feature uses: m steps for level m.
+        With sequences, also list the steps of each that a feature uses: m steps for level m.
         """
         self._check_ridge()
         sequences = None if X is None else as_sequences(X, self.encoding_)  # type: ignore[attr-defined]
         names = self.variable_names_ or ()  # type: ignore[attr-defined]
-        return explain_features(self.features_, self.ridge_.coefficients, sequences, top, names)
+        return describe_features(self.features_, self.ridge_.coefficients, sequences, top, names)
 
     @torch.no_grad()
     def contributions(self, X: Any) -> Contributions:
-        """The contribution of each channel to the scores of each sequence; contributions add up to the
-        scores."""
+        """Split the scores of each sequence into contributions of the channels, which add up to them."""
         sequences = self._as_in_fit(X)  # type: ignore[attr-defined]
         self._check_ridge()
         names = self.variable_names_ or ()  # type: ignore[attr-defined]
@@ -95,11 +94,11 @@ class RandomLS2T(LearnsOn):
         return self._in_units(contributions(self.features_, self.ridge_, table, targets, names))
 
     def _target_names(self) -> tuple[Any, ...]:
-        """Names of the columns of a decision."""
+        """Return the names of the targets, one for each column of the scores."""
         raise NotImplementedError
 
     def _in_units(self, parts: Contributions) -> Contributions:
-        """Contributions in the units of the predictions."""
+        """Convert contributions to the units of the predictions."""
         return parts
 
     def _new_features(self, seed: int) -> RandomLS2TFeatures:
@@ -132,11 +131,12 @@ class RandomLS2T(LearnsOn):
     def _check_ridge(self) -> None:
         self._check_is_fitted()  # type: ignore[attr-defined]
         check.require(
-            hasattr(self, "ridge_"), f"`head` must be None for this, a ridge regression, got {self.head!r}"
+            hasattr(self, "ridge_"),
+            f"`head` must be None (ridge regression) for this method, got {self.head!r}",
         )
 
     def _threads(self, n: int) -> int:
-        """For matrices with so many rows."""
+        """Return the number of threads for matrices with `n` rows."""
         return check_n_jobs(self.n_jobs) if n > FEW else 1
 
     def _table(self, X: Sequences) -> Float[Tensor, "rows features"]:
@@ -162,6 +162,6 @@ class RandomLS2T(LearnsOn):
         self.features_.is_fitted = True
         self.preparation_ = self.features_.preparation_
         self.ridge_ = Ridge.from_tensors(plain.split(tensors, "ridge"))
-        # models saved before there were intervals have no scores: none are enough for any coverage
+        # older models have no scores; without any, sets and intervals are unbounded at every coverage
         self.scores_ = plain.split(tensors, "conformal").get("scores", torch.empty(0, 1, dtype=torch.float64))
         self._restore_sums(plain.split(tensors, "sums"))

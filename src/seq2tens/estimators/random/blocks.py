@@ -1,7 +1,7 @@
-"""One block of random features: convolutions, what they do by themselves, and what follows what.
+"""One block of random features: pooled convolutions, and pooled functionals of their order in time.
 
 A block is drawn from a seed, then calibrated: its convolutions and functionals are divided by their root
-mean square over some training sequences, and thresholds are values that occur there.
+mean square over a sample of the training sequences, and its thresholds are values that occur there.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from seq2tens import functional as F
 from seq2tens.ops.pooling import PathPools, pool_contest, pool_path
 
 KERNELS = 32  # convolutions of a block, and functionals of each level
-GROUP = 8  # convolutions that compete with each other
-MOST_CHANNELS = 16  # that a block looks at
+GROUP = 8  # number of convolutions that compete with each other
+MOST_CHANNELS = 16  # largest number of channels that a block reads
 TAPS = 7
 SILENCE = 1e-4  # energy below which a path, of mean square 1 in training, counts as silent
-# Blocks in turn: whether of increments, and whether the taps of a convolution sum to 0 in each channel.
+# Blocks alternate between these: whether they read increments, and whether the taps sum to 0 per channel.
 VARIANTS = ((False, False), (False, True), (True, True), (True, False))
 
 
 class Design(NamedTuple):
-    """How paths become features: names of pools, and how steep comparisons with a threshold are."""
+    """How paths become features: names of the pools, and the steepness of comparisons with a threshold."""
 
     convolutions: tuple[str, ...]
-    levels: tuple[str, ...]  # of those above the first
+    levels: tuple[str, ...]  # for levels above the first
     steepness: float
 
     def n_features(self, order: int) -> int:
-        """Columns of a block."""
+        """Return the number of features of a block."""
         return KERNELS * (len(self.convolutions) + len(self.levels) * (order - 1))
 
 
-# By number; saved models know theirs, those from before there were numbers have the first.
+# By version number, which saved models record; models without a number have the first.
 DESIGNS = {
     1: Design(("share", "peak", "wins", "losses"), ("share", "peak"), 8.0),
     2: Design(("share", "stretch", "changes", "wins", "losses"), ("share",), 1024.0),
@@ -52,7 +52,7 @@ Lengths = Int[Tensor, " rows"]
 
 
 class Calibration(NamedTuple):
-    """What a block takes from training data."""
+    """Scales and thresholds of a block, computed from training data."""
 
     scale: Float[Tensor, " kernels"]
     threshold: Float[Tensor, " kernels"]
@@ -61,7 +61,7 @@ class Calibration(NamedTuple):
 
 @dataclass(frozen=True)
 class Block:
-    """What a seed says."""
+    """The random parameters of a block, determined by a seed."""
 
     difference: bool
     channels: Int[Tensor, " chosen"]
@@ -74,7 +74,7 @@ class Block:
 
     @classmethod
     def draw(cls, seed: int, number: int, n_channels: int, length: float, order: int) -> Block:
-        """Block `number` for sequences of about so many channels and steps."""
+        """Draw block `number` for sequences with this number of channels and typical length."""
         rng = np.random.default_rng([seed, number])
         difference, centred = VARIANTS[number % len(VARIANTS)]
         n_taps = max(1, min(TAPS, int(length)))
@@ -97,11 +97,11 @@ class Block:
 
     @property
     def n_features(self) -> int:
-        """Columns of the result."""
+        """Number of features."""
         return self.design.n_features(len(self.picks))
 
     def calibrate(self, x: Values, lengths: Lengths) -> Calibration:
-        """Scales and thresholds, from a sample of the training data."""
+        """Compute scales and thresholds from a sample of the training data."""
         inside = torch.arange(x.shape[1]) < lengths[:, None]
         responses = self.convolve(x, lengths, torch.ones(KERNELS))
         seen = responses[inside]
@@ -114,13 +114,13 @@ class Block:
     def features(
         self, x: Values, lengths: Lengths, calibration: Calibration
     ) -> Float[Tensor, "rows features"]:
-        """The columns of this block."""
+        """Compute the features of this block."""
         responses = self.convolve(x, lengths, calibration.scale)
         levels = self.levels(responses, calibration.level_scale) if len(self.picks) > 1 else None
         return pools(responses, lengths, calibration.threshold, levels, self.design)
 
     def convolve(self, x: Values, lengths: Lengths, scale: Tensor) -> Float[Tensor, "rows time kernels"]:
-        """Dilated convolutions, centred at each step, of sequences that are 0 outside; 0 at padding."""
+        """Apply dilated convolutions, centred at each step, with zero padding; the result is 0 at padding."""
         n_taps, chosen, _ = self.taps.shape
         reach = self.dilation * (n_taps - 1)
         padded = torch.nn.functional.pad(x[..., self.channels], (0, 0, reach - reach // 2, reach // 2))
@@ -137,7 +137,7 @@ class Block:
     def levels(
         self, responses: Float[Tensor, "rows time kernels"], scale: Float[Tensor, "order kernels"]
     ) -> Float[Tensor, "rows time order*kernels"]:
-        """Levels, divided by their scales, of functionals with forgetting that follow some convolutions."""
+        """Compute the levels, divided by their scales, of functionals with decay on the convolutions."""
         weight = torch.nn.functional.one_hot(self.picks, KERNELS).transpose(1, 2).float()
         weight /= (scale / torch.cat([torch.ones(1, KERNELS), scale[:-1]]))[:, None]
         paths = F.ls2t(responses, weight, order=len(scale), decay=torch.exp(-1 / self.memory))
@@ -153,7 +153,7 @@ def pools(
     design: Design,
     pool_path: Callable[..., PathPools] = pool_path,
 ) -> Float[Tensor, "rows features"]:
-    """Columns of some convolutions and, from level 2 on, of the functionals that follow them.
+    """Pool convolutions and, from level 2 on, the functionals on top of them over time.
 
     Convolutions that compete with each other are `width / GROUP` columns apart.
     """
@@ -169,18 +169,18 @@ def pools(
 
 
 def _column(name: str, by_name: dict[str, Tensor], path: Values, lengths: Lengths) -> Tensor:
-    """A pool by its name."""
+    """Return the pool of this name."""
     if name in by_name:
         return by_name[name]
     inside = torch.arange(path.shape[1]) < lengths[:, None]
     if name == "energy":
-        # a product of matrices is several times as fast as a masked sum
+        # a matrix product is several times as fast as a masked sum
         squares = (inside.to(path.dtype)[:, None] @ path.square())[:, 0]
         return (squares / lengths[:, None] + SILENCE).log()
-    return torch.where(inside[..., None], path, -torch.inf).amax(1)  # the peak, which only old models have
+    return torch.where(inside[..., None], path, -torch.inf).amax(1)  # "peak", in old models only
 
 
 def root_mean_square(values: Float[Tensor, "steps kernels"]) -> Float[Tensor, " kernels"]:
-    """1 where all is 0, so that it can be divided by."""
+    """Return the root mean square over the steps; 1 where it is 0, so that it can be divided by."""
     size = values.square().mean(dim=0).sqrt()
     return torch.where(size > 1e-6, size, 1.0)

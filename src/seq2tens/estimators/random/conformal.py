@@ -1,11 +1,11 @@
-"""How sure predictions are: sets of classes and intervals that hold the truth as often as is asked.
+"""Conformal prediction: sets of classes and intervals that contain the truth with a given probability.
 
-Both compare with scores of training sequences, each predicted by the model that was fitted without its fold,
-a stretch of neighbours. This is cross-conformal prediction in its plain form: new sequences are predicted by
-the one model of all. For ridge regression, which a few rows more or less hardly change, it covers as asked on
-average over training sets; without such stability there is no guarantee (CV+ would have one, of 2·coverage -
-1, but predicts with the models of all folds). Scores of rows left out one by one are too low where neighbours
-come from one recording.
+Both use scores of training sequences, each predicted by a model fitted without its fold, a run of
+neighbouring rows. This is cross-conformal prediction in its plain form: new sequences are predicted by the
+one model fitted to all of them. Ridge regression hardly changes with a few rows more or less, so the coverage
+holds on average over training sets. Without such stability there is no guarantee (CV+ would have one, of
+2·coverage - 1, but predicts with the models of all folds). Leave-one-out scores would be too low where
+neighbouring rows come from one recording.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from seq2tens import _checks as check
 def class_scores(
     probabilities: Float[Tensor, "rows classes"], labels: Int[Tensor, " rows"]
 ) -> Float[Tensor, "rows 1"]:
-    """How strange each label is, by held-out probabilities, in increasing order."""
+    """Return 1 minus the held-out probability of each label, in increasing order."""
     return (1 - probabilities.gather(1, labels[:, None])).sort(dim=0).values
 
 
 def interval_scores(missed: Float[Tensor, "rows targets"]) -> Float[Tensor, "rows targets"]:
-    """How far each held-out prediction was off, in increasing order."""
+    """Return the absolute errors of held-out predictions, in increasing order."""
     return missed.abs().sort(dim=0).values
 
 
 def prediction_set(
     probabilities: Float[Tensor, "rows classes"], scores: Float[Tensor, "sample 1"], coverage: float
 ) -> Bool[Tensor, "rows classes"]:
-    """The classes that are not stranger than the labels of training sequences were."""
+    """Return the classes whose score does not exceed the threshold of the training scores."""
     return 1 - probabilities <= threshold(scores, coverage)
 
 
 def threshold(scores: Float[Tensor, "sample targets"], coverage: float) -> Float[Tensor, " targets"]:
-    """The score that a new sequence exceeds with probability 1 - coverage; infinite if there are too few."""
+    """Return the score exceeded with probability 1 - coverage; infinite if there are too few scores."""
     check.require(
         isinstance(coverage, float | int) and 0 < coverage < 1,
         f"`coverage` must be between 0 and 1, got {coverage!r}",

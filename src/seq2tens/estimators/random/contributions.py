@@ -1,4 +1,4 @@
-"""What each channel contributed to the scores of a sequence, as numbers that add up to them."""
+"""Additive contributions of the channels to the scores of a sequence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from seq2tens import _checks as check
-from seq2tens.estimators.random.explanation import Filter, explain_features
+from seq2tens.estimators.random.explanation import Filter, describe_features
 from seq2tens.estimators.random.features import RandomLS2TFeatures
 from seq2tens.estimators.random.ridge import Ridge, Table, standardise
 
@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Contributions:
-    """`baseline` + the sum of `values` over channels and levels are the `scores`.
+    """Contributions to the scores: `baseline` plus the sum of `values` over channels and levels is `scores`.
 
-    The baseline is the score of a sequence whose features are the mean of training. A feature contributes
-    its distance from that mean times its coefficient; where it looks at several channels, each gets its share
-    of the weights. Level m is what m steps in their order contribute together.
+    The baseline is the score of a sequence whose features are the means of the training data. A feature
+    contributes its deviation from that mean times its coefficient; if it reads several channels, the
+    contribution is divided among them in proportion to their weights. Level m is the joint contribution of m
+    steps in order.
     """
 
     channels: tuple[str, ...]
@@ -40,7 +41,7 @@ class Contributions:
         return self.baseline + self.values.sum(axis=(1, 2))
 
     def draw(self, row: int = 0, target: Any = None) -> Figure:
-        """A bar for each channel, of one sequence, for this target or that with the highest score."""
+        """Draw a bar for each channel of one sequence, for `target` or the one with the highest score."""
         from seq2tens import plots
 
         number = int(self.scores[row].argmax()) if target is None else self._number(target)
@@ -61,7 +62,10 @@ def contributions(
     targets: tuple[Any, ...],
     variables: Sequence[str] = (),
 ) -> Contributions:
-    """Of the rows of a table of features, which is overwritten; `variables` are names of the channels."""
+    """Compute the contributions for a table of features, which is overwritten.
+
+    `variables` are the names of the channels and static features.
+    """
     names, shares = channel_shares(features, variables)
     parts = standardise(table, ridge.mean, ridge.scale).double()[:, :, None] * ridge.coefficients.double()
     values = torch.einsum("rft,fcl->rclt", parts, shares).numpy()
@@ -71,12 +75,12 @@ def contributions(
 def channel_shares(
     features: RandomLS2TFeatures, variables: Sequence[str]
 ) -> tuple[tuple[str, ...], Float[Tensor, "features channels levels"]]:
-    """The channels by name, and how much of each feature is theirs, at the feature's level."""
+    """Return the names of the channels, and the share of each in each feature, at the feature's level."""
     names = tuple(features.preparation_.names(variables))
     places = {name: place for place, name in enumerate(names)}
     shares = np.zeros((features.n_features_, len(names), features.order))
     n = features.n_features_
-    all_columns = explain_features(features, torch.ones(n, 1), None, n, variables)
+    all_columns = describe_features(features, torch.ones(n, 1), None, n, variables)
     for row in all_columns:
         for filter in row.filters:
             where = [places[channel] for channel in filter.channels]
@@ -85,6 +89,6 @@ def channel_shares(
 
 
 def _weights(filter: Filter) -> Float[np.ndarray, " channels"]:
-    """Of the channels of a convolution, with sum 1."""
+    """Return the weights of the channels of a convolution, with sum 1."""
     sizes = np.abs(filter.weights).sum(axis=0)
     return sizes / max(sizes.sum(), np.finfo(float).tiny)

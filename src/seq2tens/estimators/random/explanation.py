@@ -1,4 +1,4 @@
-"""What random features look at: channels, lags, and the steps of a sequence that make them large."""
+"""Description of random features: their channels, lags, and the steps of a sequence that make them large."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from seq2tens.estimators.random.features import RandomLS2TFeatures
 
 @dataclass(frozen=True)
 class Filter:
-    """A convolution: at step i it looks at its channels, or at their increments, at the steps i + lag."""
+    """A convolution: at step i it reads its channels, or their increments, at the steps i + lag."""
 
     channels: tuple[str, ...]
     lags: tuple[int, ...]
@@ -34,14 +34,14 @@ class Filter:
 
 @dataclass(frozen=True)
 class Explanation:
-    """One feature: how a path, of the convolution or of level m on m of them in this order, is pooled.
+    """One feature: a path, either a convolution or level m of m convolutions in order, and its pool.
 
     `pool` is "share" (of steps above a threshold), "stretch" (the longest above it), "changes" (how often it
     is crossed), "energy" (logarithm of the mean square), "wins" or "losses" (against other convolutions);
-    models of version 0.1 also have "peak" (the maximum). `coefficients` has a number for each class, or one
-    in regression, for a feature of variance 1. `memory` is after how many steps a level has forgotten all but
-    1/e of what it saw, None at level 1.
-    `steps[i]` are the steps of sequence i that add most to the largest value of the path.
+    models of version 0.1 also have "peak" (the maximum). `coefficients` has one number per class, or one in
+    regression, for a feature of variance 1. `memory` is the number of steps after which a factor has decayed
+    to 1/e, None at level 1. `steps[i]` are the steps of sequence i that add most to the largest value of the
+    path.
     """
 
     column: int
@@ -53,7 +53,7 @@ class Explanation:
 
     @property
     def level(self) -> int:
-        """Number of steps that one term looks at."""
+        """Number of steps that one term combines."""
         return len(self.filters)
 
     def __str__(self) -> str:
@@ -64,14 +64,18 @@ class Explanation:
         return f"{self.pool} of level {self.level}: {looks}{memory}"
 
 
-def explain_features(
+def describe_features(
     features: RandomLS2TFeatures,
     coefficients: Tensor,
     sequences: Sequences | None,
     top: int,
     variables: Sequence[str] = (),
 ) -> list[Explanation]:
-    """The columns with the largest coefficients; `variables` names the channels and static features."""
+    """Describe the features with the largest coefficients, largest first.
+
+    `variables` are the names of the channels and static features. With `sequences`, the steps that a feature
+    uses are found in each of them.
+    """
     check.positive_int("top", top)
     largest = coefficients.abs().amax(dim=1).argsort(descending=True)[:top]
     names = features.preparation_.names(variables)
@@ -96,7 +100,7 @@ def explain_features(
 
 
 def _pool_and_level(part: int, order: int, design: Design) -> tuple[str, int]:
-    """Of the columns of a block: the pools of level 1, then those of all higher levels."""
+    """Return pool and level of a group of columns: those of level 1 come first, then the higher levels."""
     if part < len(design.convolutions):
         return design.convolutions[part], 1
     pool, above = divmod(part - len(design.convolutions), order - 1)
@@ -104,9 +108,9 @@ def _pool_and_level(part: int, order: int, design: Design) -> tuple[str, int]:
 
 
 def decisive_steps(responses: Float[Tensor, "time level"], memory: float | None) -> list[int]:
-    """The steps i_1 < … < i_m whose product is the largest part of the path where that is highest.
+    """Return the steps i_1 < … < i_m with the largest term in the sum that is the maximum of the path.
 
-    Seen from step t the factor of step i fades by exp(-(t - i) / memory).
+    At step t, the factor of step i has decayed by exp(-(t - i) / memory).
     """
     values = responses.double().numpy()
     if memory is None:
@@ -117,7 +121,7 @@ def decisive_steps(responses: Float[Tensor, "time level"], memory: float | None)
 
 
 def _path(values: Float[np.ndarray, "time level"], memory: float) -> Float[np.ndarray, " time"]:
-    """The level's value at every step."""
+    """Return the value of the level at every step."""
     fade = math.exp(-1 / memory)
     state, path = np.zeros(values.shape[1] + 1), np.empty(len(values))
     state[0] = 1
@@ -129,11 +133,11 @@ def _path(values: Float[np.ndarray, "time level"], memory: float) -> Float[np.nd
 
 
 def _largest_product(factors: Float[np.ndarray, "time level"]) -> list[int]:
-    """Increasing steps with the largest product, one of each column; -1 where there are too few steps."""
+    """Return increasing steps, one per column, with the largest product; -1 if there are too few steps."""
     length, level = factors.shape
     if length < level:
         return [-1] * level
-    # the extreme products of the first m columns at steps before t, each with its steps
+    # the smallest and largest product of the first m columns at steps before t, each with its steps
     extremes: list[list[tuple[float, list[int]]]] = [[(1.0, [])], *([] for _ in range(level))]
     for t in range(length):
         for m in range(level, 0, -1):

@@ -1,6 +1,6 @@
-"""Linear models on random features in operations that can be exported: all blocks side by side.
+"""Linear models on random features as modules that can be exported, with all blocks side by side.
 
-Convolution k of block b of n is column k · n + b, so that convolutions that compete are equally far apart.
+With n blocks, convolution k of block b is column k · n + b, so competing convolutions are equally spaced.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Paths = Float[Tensor, "batch time width"]
 
 
 class RandomFeaturesModule(nn.Module):
-    """What fitted `RandomLS2TFeatures` make of prepared values."""
+    """Fitted `RandomLS2TFeatures` as a module on prepared values."""
 
     threshold: Tensor
     ratio: Tensor
@@ -43,7 +43,7 @@ class RandomFeaturesModule(nn.Module):
         )
         self.scales = scale.unbind(-1)
         self.register_buffer("threshold", threshold.flatten())
-        # of each level relative to the one below, which is part of it
+        # scales relative to the level below, which enters a level already divided by its own scale
         ratio = level_scale / torch.cat([torch.ones(1, KERNELS, n), level_scale[:-1]])
         self.register_buffer("ratio", ratio.flatten(1))
         picks = torch.stack([block.picks for block in self.blocks], dim=-1)
@@ -53,7 +53,7 @@ class RandomFeaturesModule(nn.Module):
         self.register_buffer("decay", torch.exp(-1 / memory).double() ** levels)
 
     def forward(self, values: Values, lengths: Lengths) -> Float[Tensor, "batch features"]:
-        """The table, its columns in the order of `RandomLS2TFeatures.transform`."""
+        """Return the features in the order of `RandomLS2TFeatures.transform`."""
         mask = (torch.arange(values.shape[1]) < lengths[:, None])[..., None]
         before = torch.cat([values[:, :1], values], dim=1)[:, :-1]
         change = self.increments(values - before).float()
@@ -71,7 +71,7 @@ class RandomFeaturesModule(nn.Module):
         return table.unflatten(1, (-1, len(self.blocks))).mT.flatten(1)
 
     def _levels(self, responses: Paths) -> Float[Tensor, "batch time order*width"]:
-        """Level m of a functional fades by the m-th power of its decay and grows by level m - 1."""
+        """Compute the levels: level m decays by the m-th power of the decay, and grows by level m - 1."""
         factors = torch.stack(
             [responses[..., pick] / ratio for pick, ratio in zip(self.picks, self.ratio, strict=True)], dim=2
         )
@@ -94,12 +94,12 @@ class RidgeModule(nn.Module):
         self.features, self.ridge = RandomFeaturesModule(features), ridge
 
     def forward(self, values: Values, lengths: Lengths) -> Float[Tensor, "batch targets"]:
-        """One column for each target."""
+        """Return the scores, one column for each target."""
         return self.ridge(self.features(values, lengths))
 
 
 class ValueModule(nn.Module):
-    """A standardised prediction in the unit of the targets."""
+    """Predictions of a linear model, converted from standardised ones to the units of the targets."""
 
     def __init__(
         self, scores: RidgeModule, level: Float[np.ndarray, " targets"], spread: Float[np.ndarray, " targets"]
@@ -108,13 +108,13 @@ class ValueModule(nn.Module):
         self.scores, self.level, self.spread = scores, torch.from_numpy(level), torch.from_numpy(spread)
 
     def forward(self, values: Values, lengths: Lengths) -> Float[Tensor, "batch ..."]:
-        """In float64; one number of each sequence where there is one target."""
+        """Return predictions in float64, without the axis of targets if there is one."""
         numbers = self.level + self.spread * self.scores(values, lengths).double()
         return numbers if len(self.level) > 1 else numbers[:, 0]
 
 
 def _pool_path(path: Paths, lengths: Lengths, threshold: Tensor, steepness: float) -> PathPools:
-    """`ops.pooling.pool_path` for any number of steps, of which its definition makes a loop."""
+    """Compute `ops.pooling.pool_path` by `scan`, so that the exported graph takes any number of steps."""
     inside = (torch.arange(path.shape[1]) < lengths[:, None])[..., None]
     ramp = torch.where(inside, ((path - threshold) * steepness + 0.5).clamp(0, 1), 0.0)
     before = torch.cat([ramp[:, :1], ramp], dim=1)[:, :-1]
@@ -130,7 +130,7 @@ def _pool_path(path: Paths, lengths: Lengths, threshold: Tensor, steepness: floa
 
 
 def _convolve(block: Block, x: Values, scale: Tensor) -> Float[Tensor, "batch time kernels"]:
-    """`Block.convolve` as an operation that runtimes know."""
+    """Compute `Block.convolve` by an operation that ONNX runtimes support."""
     reach = block.dilation * (len(block.taps) - 1)
     padded = torch_F.pad(x[..., block.channels], (0, 0, reach - reach // 2, reach // 2))
     weight = (block.taps / scale).permute(2, 1, 0)

@@ -22,9 +22,9 @@ from seq2tens.estimators.random.blocks import DESIGNS, NEWEST, Block, Calibratio
 from seq2tens.estimators.random.ridge import torch_threads
 from seq2tens.estimators.seeds import RandomState, seed_of
 
-# Padded steps that go through a block at a time: its paths stay in the cache.
+# Number of padded steps that a block processes at a time, such that its paths stay in the cache.
 CHUNK_STEPS = 2**13
-# Training sequences that the blocks are calibrated with.
+# Number of training sequences for the calibration of the blocks.
 CALIBRATION = 64
 
 
@@ -108,7 +108,7 @@ class RandomLS2TFeatures(TableTransformer):
         return table.numpy()
 
     def _paths(self, prepared: Sequences) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
-        """Values and increments, padded, with their lengths."""
+        """Return values and increments, padded, with their lengths."""
         values, lengths = collate(prepared)[:2]
         return (values, lengths), (collate(self.increments_.transform(increments(prepared))).values, lengths)
 
@@ -133,7 +133,7 @@ class RandomLS2TFeatures(TableTransformer):
         self.seed_, self.length_, self.design_ = facts["seed"], facts["length"], facts.get("design", 1)
         sizes, drawn = (self.n_blocks, self.order), tuple(tensors["level_scale"].shape[:2])
         check.require(
-            drawn == sizes, f"`n_blocks` and `order` must be those of the tensors, {drawn}, got {sizes}"
+            drawn == sizes, f"`n_blocks` and `order` must match the saved tensors, {drawn}, got {sizes}"
         )
         self.blocks_ = self._draw()
         self.calibrations_ = [
@@ -142,7 +142,7 @@ class RandomLS2TFeatures(TableTransformer):
 
 
 def increments(sequences: Sequences) -> Sequences:
-    """Change since the previous step, 0 at the first step."""
+    """Return the change since the previous step, 0 at the first step."""
     change = np.diff(sequences.values, axis=0, prepend=sequences.values[:1])
     change[sequences.offsets[:-1]] = 0
     return Sequences(change, sequences.offsets)
@@ -150,7 +150,7 @@ def increments(sequences: Sequences) -> Sequences:
 
 @contextmanager
 def one_thread_each(n_jobs: int) -> Iterator[Any]:
-    """A `map` with this many threads, each of which runs torch on a single thread."""
+    """Yield a `map` with this many threads, in each of which torch uses a single thread."""
     workers = check_n_jobs(n_jobs)
     with torch_threads(1):
         if workers == 1:

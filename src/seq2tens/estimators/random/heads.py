@@ -1,4 +1,4 @@
-"""A model of scikit-learn in the place of ridge regression."""
+"""A scikit-learn model in place of ridge regression."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Head:
         self.model = clone(model).fit(self._standardised(table), targets, **counted)
 
     def predict(self, table: Table) -> np.ndarray:
-        """What the model says; the table is overwritten."""
+        """Return the predictions of the model; the table is overwritten."""
         return np.asarray(self.model.predict(self._standardised(table)))
 
     def probabilities(self, table: Table, classes: int) -> Float[np.ndarray, "rows classes"]:
-        """Of classes that are numbered; all for one class where the model has no probabilities."""
+        """Return class probabilities, 0 or 1 if the model predicts none; the table is overwritten."""
         if not hasattr(self.model, "predict_proba"):
             codes: Int[np.ndarray, " rows"] = self.predict(table)
             return np.eye(classes)[codes]

@@ -1,7 +1,7 @@
-"""Learning on: sequences are added, taken away and merged after the first fit, exactly.
+"""Incremental learning: add, remove and merge sequences after the first fit, exactly.
 
-All that depends on data in another way than through sums is frozen by the first sequences: how channels are
-scaled, thresholds and scales of features, and the penalty.
+Whatever depends on the data other than through sums is frozen after the first sequences: the scaling of the
+channels, thresholds and scales of the features, and the penalty.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ Labels = Shaped[np.ndarray, " rows"]
 
 
 class LearnsOn:
-    """`partial_fit`, `forget` and `merge` of a linear model on random features.
+    """Mixin with `partial_fit`, `forget` and `merge` for linear models on random features.
 
-    A subclass checks labels (`_check_labels`), makes room for those not seen before (`_admit`), turns them
-    into columns (`_encode`), and notes what else the first ones determine (`_look_back`).
+    A subclass checks labels (`_check_labels`), makes room for new ones (`_admit`), encodes them as columns
+    (`_encode`), and calibrates probabilities or intervals with held-out predictions (`_look_back`).
     """
 
     features_: RandomLS2TFeatures
@@ -48,9 +48,9 @@ class LearnsOn:
     is_fitted: bool
 
     def calibrate(self, X: Any, y: Any = None) -> Self:
-        """Freeze scales and thresholds by these sequences; with `y` also the penalty. Nothing is learned yet.
+        """Determine scales and thresholds from these sequences and, with `y`, the penalty; then freeze them.
 
-        What was learned before is forgotten.
+        The sequences themselves are not learned yet. A previous fit is discarded.
         """
         self.reset()  # type: ignore[attr-defined]
         sequences = self._learn_collection(X).sequences  # type: ignore[attr-defined]
@@ -63,7 +63,7 @@ class LearnsOn:
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Learn from further sequences, as if they had been there from the beginning.
 
-        The first call freezes what `calibrate` would have, and should have a few hundred sequences.
+        Without a previous `calibrate`, the first call calibrates and should have a few hundred sequences.
         """
         if not hasattr(self, "scales_"):
             self._check_fresh()
@@ -74,9 +74,10 @@ class LearnsOn:
         return self._solve()
 
     def forget(self, X: Any, y: Any) -> Self:
-        """Take away sequences that were learned: the model is as if they had never been there.
+        """Remove sequences that were learned: the model becomes as if they had never been there.
 
-        Only what is frozen may remember them; `calibrate` with sequences that stay where that matters.
+        Only the frozen calibration may still depend on them; if that matters, `calibrate` with sequences that
+        are never removed.
         """
         self._check_sums(self)
         sequences, labels = self._further(X, y)
@@ -85,12 +86,12 @@ class LearnsOn:
         return self._solve()
 
     def merge(self, other: Self) -> Self:
-        """Learn what another model has, which began with the same `calibrate`; that one stays as it is."""
+        """Add what another model with the same calibration has learned; `other` is not changed."""
         self._check_sums(self)
         self._check_sums(other)
         check.require(
             self._same_calibration(other),
-            "`other` must be a copy of what this model was after `calibrate`, got one with other scales",
+            "`other` must start from a copy of this model after `calibrate`, got one with other scales",
         )
         self._merge_sums(other.moments_, getattr(other, "classes_", None))
         return self._solve()
@@ -98,16 +99,17 @@ class LearnsOn:
     def fit_parts(
         self, parts: str | Path | Iterable[Part], on: Literal["here", "joblib", "ray"] = "here"
     ) -> Self:
-        """Learn from parts, of which each is held in memory by itself, and forget what was learned before.
+        """Fit to data that come in parts, with one part in memory at a time; a previous fit is discarded.
 
-        The first part freezes what `calibrate` would have, and should have a few thousand sequences of all
-        kinds. Sums of parts are merged in their order, so that the result depends on `on` by rounding only.
+        The first part is used to calibrate, and should have a few thousand sequences of all kinds. The sums
+        of the parts are merged in order, so that the result depends on `on` only by rounding.
 
         Args:
-            parts: a folder of `.npz` or `.parquet` files, or parts one after the other: such files, pairs
-                `(X, y)`, or functions that give such pairs when they are called.
-            on: sum parts in this process, in workers of the backend of `joblib.parallel_config`, or as tasks
-                of a Ray cluster that `ray.init` has connected; there a lost machine costs the parts it had.
+            parts: a folder of `.npz` or `.parquet` files, or an iterable of parts: such files, pairs
+                `(X, y)`, or functions that return such pairs.
+            on: sum parts in this process (`"here"`), in workers of the backend of `joblib.parallel_config`
+                (`"joblib"`), or as tasks of the Ray cluster that `ray.init` connected to (`"ray"`), where
+                only the parts of a lost machine are computed again.
         """
         check.require(on == "here" or on in BACKENDS, f"`on` must be 'here', 'joblib' or 'ray', got {on!r}")
         stream = as_parts(parts)
@@ -133,7 +135,7 @@ class LearnsOn:
         raise NotImplementedError
 
     def _strata(self, labels: Labels) -> np.ndarray:
-        """Kinds of sequences that are cut into folds by themselves; one for all."""
+        """Return the stratum of each sequence; each stratum is divided into folds separately."""
         return np.zeros(len(labels), dtype=int)
 
     def _look_back(self, held_out: Float[Tensor, "rows targets"], labels: Labels) -> None:
@@ -153,7 +155,7 @@ class LearnsOn:
         raise NotImplementedError
 
     def _further(self, X: Any, y: Any) -> tuple[Sequences, Labels]:
-        """What comes in, after it was checked."""
+        """Check further sequences and labels, and convert them."""
         sequences = self._preprocess_collection(X, store_metadata=False)  # type: ignore[attr-defined]
         self._check_shape(sequences)  # type: ignore[attr-defined]
         return sequences, self._check_labels(y, len(sequences))
@@ -199,7 +201,7 @@ class LearnsOn:
             self.moments_ = Moments.zeros(len(self.scales_[0]), self._encode(labels[:1]).shape[1])
 
     def _count(self, count: Callable[..., None], X: Sequences, labels: Labels) -> None:
-        targets = self._encode(labels)  # all of them before the first is counted: one may be refused
+        targets = self._encode(labels)  # encode all before the first is added: one may be invalid
         with ridge.torch_threads(self._threads(len(X))), torch.no_grad():
             for table, rows in self._rows(X):
                 count(table, targets[rows], torch.ones(len(rows)))
@@ -229,7 +231,7 @@ class LearnsOn:
 
     @torch.no_grad()
     def _look_again(self, X: Sequences, labels: Labels) -> None:
-        """At the first sequences, folds of them left out in turn from all that were learned."""
+        """Repeat `_look_back` for the first sequences, predicted from all the data but their fold."""
         with ridge.torch_threads(self._threads(len(self.moments_.second))):
             table = ridge.standardise(self._table(X), *self.scales_).double()
             folds = ridge.neighbours(self._strata(labels))
@@ -242,7 +244,7 @@ class LearnsOn:
         self.moments_ = sums
 
     def _merge_sums(self, other: Moments, classes: np.ndarray | None) -> None:
-        """Count the rows of sums whose targets are these classes."""
+        """Add sums whose targets are these classes."""
         self.moments_.merge(other)
 
     @torch.no_grad()
@@ -258,7 +260,7 @@ class LearnsOn:
     def _check_sums(model: LearnsOn) -> None:
         check.require(
             hasattr(model, "moments_"),
-            f"a {type(model).__name__} must have learned by `partial_fit` or `fit_parts`, "
+            f"a {type(model).__name__} must be fitted by `partial_fit` or `fit_parts` for this, "
             "got one without sums",
         )
 
@@ -267,7 +269,7 @@ class LearnsOn:
         return len(mine) == len(theirs) and all(map(torch.equal, mine, theirs))
 
     def _sum_tensors(self) -> Tensors:
-        """What `_restore_sums` needs, to be saved; nothing where there are no sums."""
+        """Return the tensors that `_restore_sums` needs; none if there are no sums."""
         if not hasattr(self, "moments_"):
             return {}
         sums = self.moments_

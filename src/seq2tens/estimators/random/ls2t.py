@@ -66,9 +66,9 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
     multilabel_ = False  # until `fit` has seen several labels
 
     def predict_set(self, X: Any, coverage: float = 0.9) -> Bool[np.ndarray, "rows classes"]:
-        """Conformal prediction sets: which classes, in the order of `classes_`, each sequence may have.
+        """Return conformal prediction sets: which of `classes_` each sequence may have.
 
-        The true class is among them with probability `coverage`. A set is empty if no class is as likely as
+        The true class is in the set with probability `coverage`. A set is empty if no class is as probable as
         the true class was for most training sequences.
         """
         sequences = self._as_in_fit(X)
@@ -93,7 +93,7 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
         return self._note_held_out(held_out, labels[rows], total[rows])
 
     def _fit_labels(self, X: Sequences, y: Int[np.ndarray, "rows labels"], sample_weight: Any) -> None:
-        """Labels that do not exclude each other."""
+        """Fit to several labels per sequence."""
         check.require(
             self.head is None and self.class_weight is None,
             "`head` and `class_weight` must be None for several labels, "
@@ -134,7 +134,7 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
     def _check_labels(self, y: Any, n: int) -> Labels:
         check.require(
             self.head is None and self.class_weight is None,
-            "`head` and `class_weight` must be None to learn on, "
+            "`head` and `class_weight` must be None to update a model, "
             f"got {self.head!r} and {self.class_weight!r}",
         )
         return as_labels(y, n)
@@ -143,7 +143,7 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
         known = getattr(self, "classes_", labels[:0])
         check.require(
             known.dtype.kind == labels.dtype.kind,
-            f"`y` must hold labels like those before, {known.dtype}, got {labels.dtype}",
+            f"`y` must hold labels of the same type as before, {known.dtype}, got {labels.dtype}",
         )
         classes = np.unique(np.concatenate([known, labels]))
         check.require(len(classes) > 1, f"`y` must have at least 2 classes, got {classes.tolist()}")
@@ -152,7 +152,7 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
         self._set_classes(classes)
 
     def _encode(self, labels: Labels) -> Float[Tensor, "rows classes"]:
-        """1 for the class and 0 for others: a class that comes later was 0 in all rows before."""
+        """Encode the class as 1 and all others as 0, so that a class added later is 0 in all earlier rows."""
         unknown = np.setdiff1d(labels, self.classes_)
         check.require(len(unknown) == 0, f"`y` must hold classes that were learned, got {unknown.tolist()}")
         codes = torch.from_numpy(np.searchsorted(self.classes_, labels))
@@ -166,7 +166,7 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
         self._note_held_out(2 * held_out - 1, codes, torch.ones(len(codes)))
 
     def _linear_map(self, solution: Float[Tensor, "1+features classes"]) -> Ridge:
-        """From 0 and 1 to -1 and 1."""
+        """Convert a solution for targets 0 and 1 to one for -1 and 1."""
         doubled = 2 * solution
         doubled[0] -= 1
         return super()._linear_map(doubled)
@@ -179,7 +179,7 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
         super()._merge_sums(aligned, classes)
 
     def __getattr__(self, name: str) -> Any:
-        # For one release. No property: scikit-learn looks at all of these in every `dir`, and would warn.
+        # For one release. Not a property: scikit-learn reads all properties, which would warn each time.
         if name != "sharpness_":
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         value = self.inverse_temperature_
@@ -212,12 +212,12 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
         super()._restore(tensors, facts)
         self._restore_model(tensors, facts)
         self.inverse_temperature_ = facts["sharpness"]
-        self.multilabel_ = facts.get("multilabel", False)  # models saved before have one label each
+        self.multilabel_ = facts.get("multilabel", False)  # absent from older models
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RandomLS2TRegressor(RandomLS2T, SequenceRegressor):
-    """Ridge regression on `RandomLS2TFeatures`; see there and `RandomLS2T` for the arguments.
+    """Ridge regression on `RandomLS2TFeatures`; see `RandomLS2TFeatures` and `RandomLS2T` for the arguments.
 
     Several targets, `y` of shape `(n, targets)`, share the features and the penalty.
 
@@ -236,7 +236,7 @@ class RandomLS2TRegressor(RandomLS2T, SequenceRegressor):
     _onnx_output: ClassVar[str] = "prediction"
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Float[np.ndarray, "rows *targets 2"]:
-        """Lower and upper end of an interval that contains the value with probability `coverage`."""
+        """Return lower and upper ends of intervals that contain the value with probability `coverage`."""
         sequences = self._as_in_fit(X)
         self._check_ridge()
         middle = self._predict(sequences)
@@ -270,7 +270,7 @@ class RandomLS2TRegressor(RandomLS2T, SequenceRegressor):
         return replace(parts, values=self.spread_ * parts.values, baseline=baseline)
 
     def _check_labels(self, y: Any, n: int) -> Labels:
-        check.require(self.head is None, f"`head` must be None to learn on, got {self.head!r}")
+        check.require(self.head is None, f"`head` must be None to update a model, got {self.head!r}")
         values = as_targets(y, n)
         n_targets = None if values.ndim == 1 else values.shape[1]
         known = getattr(self, "n_targets_", n_targets)
@@ -279,7 +279,7 @@ class RandomLS2TRegressor(RandomLS2T, SequenceRegressor):
         return values.reshape(n, -1)
 
     def _admit(self, labels: Labels) -> None:
-        """Targets are relative to the mean and spread of the first values, which do not change later."""
+        """Set mean and spread, which standardise the targets, from the first values; then they are fixed."""
         if not hasattr(self, "level_"):
             spread = labels.std(axis=0)
             self.level_, self.spread_ = labels.mean(axis=0), np.where(spread > 0, spread, 1.0)

@@ -1,7 +1,7 @@
-"""The normal equations of ridge regression as sums over rows: added to, taken from and merged, exactly.
+"""The normal equations of ridge regression as sums over rows, which can be added, removed and merged exactly.
 
-A row is (1, features), so the sums of weights, of features and of their products are one matrix. It is the
-only memory of the rows: with p features it takes 8·(p + 1)² bytes, 1.06 GB for the 11,520 of 40 blocks.
+A row is (1, features), so the sums of weights, of features and of their products form one matrix. Apart from
+it, little is stored: with p features it takes 8·(p + 1)² bytes, 1.06 GB for the 11,520 of 40 blocks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor
 from seq2tens import _checks as check
 
 PANEL = 2048  # columns of a panel of the matrix of second moments
-# Steps of conjugate gradients with the last factor before there is a new one, and the error they end at.
+# Conjugate gradient steps with the last factor before a new one is computed, and their error tolerance.
 STEPS, ERROR = 16, 1e-13
 
 Table = Float[Tensor, "rows features"]
@@ -29,7 +29,7 @@ RowWeights = Float[Tensor, " rows"]
 class Moments:
     """Σ w·rrᵀ (blocks of columns on and below the diagonal) and Σ w·ryᵀ over rows r with targets y.
 
-    Products are made in the type of the rows: float64 for rows that may be taken away again.
+    Products are computed in the type of the rows: float64 for rows that may be removed again.
     """
 
     second: Float[Tensor, "1+features 1+features"]
@@ -38,14 +38,14 @@ class Moments:
 
     @classmethod
     def zeros(cls, features: int, targets: int) -> Moments:
-        """Of no rows."""
+        """Return the moments of no rows."""
         side = 1 + features
         return cls(
             torch.zeros(side, side, dtype=torch.float64), torch.zeros(side, targets, dtype=torch.float64)
         )
 
     def add(self, table: Table, targets: Targets, weights: RowWeights) -> None:
-        """Count these rows."""
+        """Add these rows."""
         rows = with_ones(table)
         weighted = rows * weights.to(rows.dtype)[:, None]
         self.joint += weighted.T @ targets.to(rows.dtype)
@@ -54,30 +54,30 @@ class Moments:
         self.rows += len(table)
 
     def subtract(self, table: Table, targets: Targets, weights: RowWeights) -> None:
-        """Take away rows that were counted, with the same weights."""
+        """Remove rows that were added with the same weights."""
         self.add(table, targets, -weights)
         self.rows -= 2 * len(table)
 
     def check_removable(self, rows: int) -> None:
-        """Refuse to take away more than there is."""
+        """Raise an error if there are fewer rows than this."""
         check.require(
             rows <= self.rows, f"`X` must be among the {self.rows} sequences that were learned, got {rows}"
         )
 
     def merge(self, other: Moments) -> None:
-        """Count the rows of another sum."""
+        """Add the rows of other moments."""
         self.second += other.second
         self.joint += other.joint
         self.rows += other.rows
 
     def rearrange(self, places: list[int], targets: int) -> None:
-        """Let target k stand at `places[k]` of so many; the others are 0 in all rows so far."""
+        """Move target k to `places[k]` among `targets`; the others are 0 in all rows so far."""
         joint = torch.zeros(len(self.joint), targets, dtype=torch.float64)
         joint[:, places] = self.joint
         self.joint = joint
 
     def times(self, vectors: Float[Tensor, "1+features k"]) -> Float[Tensor, "1+features k"]:
-        """The symmetric matrix, of which only some blocks are stored, times vectors."""
+        """Multiply vectors by the symmetric matrix, of which only some blocks are stored."""
         lines = vectors.T.contiguous()  # rows in this order: BLAS is several times as fast
         product = torch.zeros_like(lines)
         for start, stop in panels(len(self.second)):
@@ -90,38 +90,40 @@ class Moments:
 class NormalEquations:
     """Solves (Σ w·rrᵀ + penalty) x = Σ w·ryᵀ, with the intercept not penalised.
 
-    The Cholesky factor of an earlier state solves a later one by conjugate gradients in as many steps as rows
-    were added or taken away, or fewer. Nothing drifts: what is solved is always the present equations.
+    The Cholesky factor of an earlier state preconditions conjugate gradients for a later one, which take at
+    most as many steps as rows were added or removed. Errors do not accumulate: the current equations are
+    solved each time.
     """
 
-    penalty: float  # of each coefficient's square
+    penalty: float  # factor of each squared coefficient
     factor: Float[Tensor, "1+features 1+features"] | None = field(default=None, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The factor is large, and made again when it is needed."""
+        """Leave out the factor, which is large and computed again when needed."""
         return {"penalty": self.penalty, "factor": None}
 
     def solve(self, moments: Moments) -> Float[Tensor, "1+features targets"]:
-        """Intercepts in the first row, then coefficients."""
+        """Return the solution: intercepts in the first row, then coefficients."""
         check.require(moments.rows > 0, "the sums must hold at least one sequence, got none")
         if self.factor is not None:
             solution, error = self._iterate(moments, self.factor)
             if error <= ERROR:
                 return solution
-        self.factor = None  # its memory first
+        self.factor = None  # frees its memory first
         self.factor = self._factorise(moments)
         return self._iterate(moments, self.factor)[0]
 
     def held_out(
         self, moments: Moments, table: Table, targets: Targets, folds: Int[np.ndarray, " rows"]
     ) -> Targets:
-        """What rows that were counted, with weight 1, would be predicted to be by all but their fold.
+        """Predict rows that were added with weight 1 from all rows but those of their fold.
 
-        Rows R of a fold are missed by their residuals times the inverse of 1 - R (Σ w·rrᵀ + penalty)⁻¹ Rᵀ.
+        The errors for rows R of a fold are their residuals times the inverse of
+        1 - R (Σ w·rrᵀ + penalty)⁻¹ Rᵀ.
         """
         self.factor = None
         solution = self.solve(moments)
-        assert self.factor is not None  # that of these sums
+        assert self.factor is not None  # the factor of these moments
         rows = with_ones(table)
         half = torch.linalg.solve_triangular(self.factor, rows.T.contiguous(), upper=False)
         missed = targets - rows @ solution
@@ -143,7 +145,7 @@ class NormalEquations:
             diagonal.copy_(before)
 
     def _iterate(self, moments: Moments, factor: Tensor) -> tuple[Tensor, float]:
-        """Conjugate gradients for all targets at once; the square of the error that is left, relative."""
+        """Run conjugate gradients for all targets at once; return the solution and its relative error."""
         solution = torch.zeros_like(moments.joint)
         residual = moments.joint.clone()
         direction = nearby = solve_factor(factor, residual)
@@ -163,12 +165,12 @@ class NormalEquations:
 
 
 def with_ones(table: Table) -> Float[Tensor, "rows 1+features"]:
-    """Features as rows of the sums."""
+    """Prepend a column of ones."""
     return torch.cat([table.new_ones(len(table), 1), table], dim=1)
 
 
 def add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
-    """Add a product, without a copy of it where that is possible."""
+    """Add a matrix product, in place if the types allow it."""
     if left.dtype == total.dtype:
         total.addmm_(left, right)
     else:
@@ -176,21 +178,21 @@ def add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
 
 
 def relative(size: Tensor, begin: Tensor) -> float:
-    """The largest of the ratios; a target that is 0 has no error."""
+    """Return the largest ratio; it is 0 for a target that is 0."""
     return float((size.abs() / begin.clamp(min=tiny(begin))).max())
 
 
 def tiny(like: Tensor) -> float:
-    """To divide by in place of 0."""
+    """Return the smallest normal number of the type, to divide by in place of 0."""
     return torch.finfo(like.dtype).tiny
 
 
 def solve_factor(lower: Tensor, right: Tensor) -> Tensor:
-    """Solve with the matrix of which this is the Cholesky factor; unlike torch's, without a copy of it."""
+    """Solve a system given its lower Cholesky factor; unlike torch's function, without copying the factor."""
     half = torch.linalg.solve_triangular(lower, right, upper=False)
     return torch.linalg.solve_triangular(lower.mT, half, upper=True)
 
 
 def panels(width: int) -> list[tuple[int, int]]:
-    """Ranges of columns."""
+    """Return the column ranges of the panels."""
     return [(start, min(start + PANEL, width)) for start in range(0, width, PANEL)]

@@ -1,4 +1,4 @@
-"""More sequences than memory holds, or than one machine can read: parts become sums, which are merged."""
+"""Training on more data than memory or one machine can hold: parts are summed, and the sums merged."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ if TYPE_CHECKING:
     from seq2tens.estimators.random.learning import LearnsOn
 
 SUFFIXES = (".npz", ".parquet")
-# How often a part is summed again after the worker or machine that had it was lost.
+# How often a part is retried after its worker or machine was lost.
 RETRIES = 10
 
-# A file, sequences and labels, or what gives them when it is called, which happens where they are summed.
+# A file, a pair (sequences, labels), or a function that returns the pair; it is called in the worker.
 Part = str | Path | tuple[Any, Any] | Callable[[], tuple[Any, Any]]
 Sums = tuple[Moments, np.ndarray | None]
 
 
 def as_parts(parts: str | Path | Iterable[Part]) -> Iterator[Part]:
-    """The files of a folder in the order of their names, or what is given."""
+    """Return the files of a folder in the order of their names, or the given parts."""
     if not isinstance(parts, str | Path):
         return iter(parts)
     folder = Path(parts)
-    check.require(folder.is_dir(), f"`parts` must be a folder or parts one after the other, got {folder}")
+    check.require(folder.is_dir(), f"`parts` must be a folder or an iterable of parts, got {folder}")
     files = sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)
     check.require(len(files) > 0, f"`parts` must be a folder of {' or '.join(SUFFIXES)} files, got {folder}")
     return iter(files)
 
 
 def load(part: Part) -> tuple[Any, Any]:
-    """Sequences and labels of a part; of a file with two halves, of the training half."""
+    """Return sequences and labels of a part; of a file with two splits, those of the training split."""
     if callable(part):
         return part()
     if not isinstance(part, str | Path):
@@ -54,7 +54,7 @@ def load(part: Part) -> tuple[Any, Any]:
 
 
 def part_sums(model: LearnsOn, part: Part) -> Sums:
-    """The sums of one part and the classes of their targets; the model, calibrated before, stays as it is."""
+    """Return the sums of one part and the classes of its targets; the calibrated model is not changed."""
     own = copy.copy(model)
     sequences, labels = own._further(*load(part))
     own._begin_sums(sequences, labels)
@@ -63,12 +63,12 @@ def part_sums(model: LearnsOn, part: Part) -> Sums:
 
 
 def with_joblib(model: LearnsOn, parts: Iterator[Part]) -> Iterator[Sums]:
-    """In workers of the backend that `joblib.parallel_config` names."""
+    """Sum parts in workers of the backend set by `joblib.parallel_config`."""
     yield from Parallel(return_as="generator")(delayed(part_sums)(model, part) for part in parts)
 
 
 def with_ray(model: LearnsOn, parts: Iterator[Part]) -> Iterator[Sums]:
-    """As tasks of the cluster that is connected; what is lost is done again, by others."""
+    """Sum parts as tasks of the connected cluster; lost tasks run again elsewhere."""
     if importlib.util.find_spec("ray") is None:
         raise ImportError("`on='ray'` needs ray: pip install 'seq2tens[ray]'")
     ray = importlib.import_module("ray")
@@ -78,7 +78,7 @@ def with_ray(model: LearnsOn, parts: Iterator[Part]) -> Iterator[Sums]:
     shared, running = ray.put(model), deque[Any]()
     for part in parts:
         running.append(task.remote(shared, part))
-        # one at work and one ready for each place; more would fill the memory of the cluster with sums
+        # one running and one waiting per slot; more would fill the memory of the cluster with sums
         while len(running) >= max(2, 2 * int(ray.cluster_resources().get("CPU", 1)) // cores):
             yield ray.get(running.popleft())
     while running:

@@ -1,4 +1,4 @@
-"""Scores of a linear model as probabilities of classes, or of labels that do not exclude each other."""
+"""Conversion of the scores of a linear model to probabilities of classes, or of several labels."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ INVERSE_TEMPERATURES = tuple(2.0 ** (k / 2) for k in range(-4, 15))
 
 
 def best_inverse_temperature(scores: Float[Tensor, "rows classes"], labels: Tensor, weights: Tensor) -> float:
-    """The factor of the scores whose softmax gives the labels the highest likelihood.
+    """Return the factor of the scores with the highest likelihood of the labels under a softmax.
 
-    Every class counts as if it had been seen once more in every place (Laplace's rule of succession): some
-    rows without an error do not mean that there is none.
+    Labels are smoothed by one extra observation per class (Laplace's rule of succession): a few rows without
+    an error do not mean that errors have probability 0.
     """
     rows, classes = scores.shape
     smoothing = classes / (rows + classes)
@@ -38,19 +38,19 @@ def best_inverse_temperature(scores: Float[Tensor, "rows classes"], labels: Tens
 def best_for_labels(
     scores: Float[Tensor, "rows labels"], present: Int[Tensor, "rows labels"], weights: Tensor
 ) -> float:
-    """The same for labels each of which is there or not: one factor for all of them."""
+    """Return the best inverse temperature for several labels per sequence, one for all labels."""
     return best_inverse_temperature(
         as_pairs(scores).flatten(0, 1), present.flatten(), weights.repeat_interleave(scores.shape[1])
     )
 
 
 def as_pairs(scores: Float[Tensor, "rows labels"]) -> Float[Tensor, "rows labels 2"]:
-    """Scores of absence and of presence."""
+    """Return the scores of absence and presence of each label."""
     return torch.stack([-scores, scores], dim=-1)
 
 
 def as_indicators(y: Any, n: int) -> Int[np.ndarray, "rows labels"]:
-    """Which labels each of `n` sequences has, as 0 and 1."""
+    """Return which labels each of `n` sequences has, as 0 and 1."""
     values = np.asarray(y)
     check.require(
         len(values) == n, f"`y` must have {n} rows, one for each sequence of `X`, got {len(values)}"

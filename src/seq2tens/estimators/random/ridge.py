@@ -1,11 +1,12 @@
-"""Ridge regression for many features: a penalty by leave-one-out, and tables too long for memory.
+"""Ridge regression on many features, with a leave-one-out penalty and tables too long for memory.
 
-What it would predict for rows it has not seen is told by folds of neighbouring rows that are left out
-together: neighbours often come from one recording, and a row left out alone would be told by them.
+Held-out predictions leave out folds of neighbouring rows: neighbours often come from one recording, and would
+reveal the target of a row that is left out alone.
 
-The features are standardised, so one penalty suits all; it is counted per feature, so that it means the same
-whatever their number. Where there are more than `SAMPLE` rows, statistics and penalty come from a sample of
-them: a penalty is the ratio of two variances, of noise and of coefficients, which rows do not change.
+The features are standardised, so one penalty suits all; it is counted per feature, so that its meaning does
+not depend on their number. With more than `SAMPLE` rows, statistics and penalty are estimated from a sample:
+a penalty is the ratio of two variances, of noise and of coefficients, which does not depend on the number of
+rows.
 """
 
 from __future__ import annotations
@@ -27,39 +28,39 @@ PENALTIES = tuple(10.0 ** (k / 3) for k in range(-12, 10))
 SAMPLE = 2048  # rows for leave-one-out
 BATCH = 2048  # rows of a longer table at a time
 FOLDS = 10
-LIMIT = 10.0  # standard deviations; what is further out than any training row could be says no more
+LIMIT = 10.0  # standard deviations; values further out carry no more information
 
-# Features of the rows with these numbers.
+# A function that returns the features of the rows with these numbers.
 Source = Callable[[Int[np.ndarray, " chosen"]], Table]
 Strata = Int[np.ndarray, " rows"]
 
 
 @dataclass
 class Ridge:
-    """A fitted linear map of features, and what was found on the way."""
+    """A fitted linear map of features, with its penalty and held-out predictions."""
 
     mean: Float[Tensor, " features"]
     scale: Float[Tensor, " features"]
     coefficients: Float[Tensor, "features targets"]
     intercept: Float[Tensor, " targets"]
     penalty: float
-    # Predictions of the rows of the sample by models without their fold, and their numbers; not saved.
+    # Predictions for the sampled rows by models fitted without their fold, and the row numbers; not saved.
     held_out: Float[Tensor, "sample targets"] | None = None
     sample: Int[np.ndarray, " sample"] | None = None
 
     def __call__(self, table: Table) -> Targets:
-        """Predictions; the table is overwritten."""
+        """Return the predictions; the table is overwritten."""
         return standardise(table, self.mean, self.scale) @ self.coefficients + self.intercept
 
     def tensors(self) -> dict[str, Tensor]:
-        """What `from_tensors` needs."""
+        """Return the tensors that `from_tensors` needs."""
         names = ("mean", "scale", "coefficients", "intercept")
         tensors = {name: getattr(self, name) for name in names}
         return {**tensors, "penalty": torch.tensor(self.penalty, dtype=torch.float64)}
 
     @classmethod
     def from_tensors(cls, tensors: dict[str, Any]) -> Ridge:
-        """The map whose `tensors()` these are."""
+        """Restore the map from its `tensors()`."""
         return cls(**{**tensors, "penalty": float(tensors["penalty"])})
 
 
@@ -71,9 +72,9 @@ def fit_ridge(
     penalties: tuple[float, ...] = PENALTIES,
     strata: Strata | None = None,
 ) -> Ridge:
-    """Learn targets from features, of which never more than a few thousand rows are held in memory.
+    """Fit targets to features, which are computed a few thousand rows at a time.
 
-    Each of the strata, classes for instance, is cut into folds by itself.
+    Each stratum, such as a class, is divided into folds separately.
     """
     n = len(targets)
     rows = np.arange(n) if n <= SAMPLE else np.sort(rng.permutation(n)[:SAMPLE])
@@ -94,28 +95,28 @@ def fit_ridge(
 
 
 def statistics(table: Table, weights: RowWeights) -> tuple[Tensor, Tensor]:
-    """Mean and standard deviation of every column; infinite, so that it counts for nothing, if constant."""
+    """Return mean and standard deviation of every column; infinite, to ignore the column, if constant."""
     share = (weights / weights.sum()).float()
     mean = share @ table
     variance = torch.zeros_like(mean)
     for rows in torch.arange(len(table)).split(256):
         variance += share[rows] @ (table[rows] - mean).square()
     scale = variance.sqrt()
-    # float32 leaves a trace of its rounding in the deviation of a constant
+    # rounding in float32 can give a constant column a small deviation
     return mean, torch.where(scale > 1e-5 * mean.abs().clamp(min=1e-2), scale, torch.inf)
 
 
 def standardise(table: Table, mean: Tensor, scale: Tensor) -> Table:
-    """In place; values beyond the limit become the limit."""
+    """Standardise in place, and clip to the limit."""
     return table.sub_(mean).div_(scale).clamp_(-LIMIT, LIMIT)
 
 
 def neighbours(strata: Strata) -> Strata:
-    """The fold of each row: stretches of each of the strata, in the order of the rows."""
+    """Return the fold of each row: runs of neighbouring rows within each stratum."""
     folds = np.empty_like(strata)
     for number, stratum in enumerate(np.unique(strata)):
         rows = np.flatnonzero(strata == stratum)
-        # single rows not all in one fold, or nothing might be left
+        # single rows go to different folds, or nothing might be left to train on
         folds[rows] = np.arange(len(rows)) * FOLDS // len(rows) if len(rows) > 1 else number % FOLDS
     return folds
 
@@ -123,9 +124,9 @@ def neighbours(strata: Strata) -> Strata:
 def choose_penalty(
     table: Table, targets: Targets, weights: RowWeights, folds: Strata, penalties: tuple[float, ...]
 ) -> tuple[float, Tensor, Targets]:
-    """The penalty with the least squared error of rows left out in turn; its dual solution; predictions.
+    """Return the penalty with the smallest leave-one-out error, its dual solution, and held-out predictions.
 
-    Those are of rows whose whole fold is left out.
+    Held-out predictions leave out the whole fold of a row.
     """
     spectrum = Spectrum.of(table, targets, weights)
     errors = [float(spectrum.left_out(penalty).square().sum()) for penalty in penalties]
@@ -137,9 +138,9 @@ def choose_penalty(
 
 @dataclass(frozen=True)
 class Spectrum:
-    """K = Q diag(e) Qᵀ of the rows, times the roots of their weights, and QᵀY for as many targets.
+    """Eigendecomposition K = Q diag(e) Qᵀ of the weighted Gram matrix of the rows, and QᵀY for the targets.
 
-    The intercept is not penalised: its direction gets an eigenvalue that leaves nothing of it.
+    The intercept is not penalised: its direction gets an eigenvalue so large that the penalty has no effect.
     """
 
     values: Float[Tensor, " rows"]
@@ -149,7 +150,7 @@ class Spectrum:
 
     @classmethod
     def of(cls, table: Table, targets: Targets, weights: RowWeights) -> Spectrum:
-        """From features."""
+        """Compute the decomposition from features."""
         root = weights.double().sqrt()[:, None]
         gram = centred_gram(table, weights)
         direction = root / root.norm()
@@ -159,16 +160,16 @@ class Spectrum:
         return cls(values.clamp(min=0), vectors, vectors.T @ (centred * root), root)
 
     def dual(self, penalty: float) -> Float[Tensor, "rows targets"]:
-        """(K + λ)⁻¹Y."""
+        """Return (K + λ)⁻¹Y."""
         return self.vectors @ (self.rotated / (self.values + penalty)[:, None])
 
     def left_out(self, penalty: float) -> Float[Tensor, "rows targets"]:
-        """By how much a row is missed without it: its part of (K + λ)⁻¹Y over the diagonal of (K + λ)⁻¹."""
+        """Return leave-one-out errors: the rows of (K + λ)⁻¹Y divided by the diagonal of (K + λ)⁻¹."""
         diagonal = self.vectors.square() @ (1 / (self.values + penalty))
         return self.dual(penalty) / diagonal[:, None]
 
     def folds_left_out(self, penalty: float, folds: Strata) -> Float[Tensor, "rows targets"]:
-        """The same without all rows of its fold: a block of (K + λ)⁻¹ in place of an entry."""
+        """Return errors with the whole fold left out: a block of (K + λ)⁻¹ takes the place of an entry."""
         missed = self.dual(penalty)
         for fold in np.unique(folds):
             rows = torch.from_numpy(np.flatnonzero(folds == fold))
@@ -178,7 +179,7 @@ class Spectrum:
 
 
 def centred_gram(table: Table, weights: RowWeights) -> Float[Tensor, "rows rows"]:
-    """Inner products of the rows, divided by their number of columns, after their mean is taken off."""
+    """Return inner products of the centred rows, divided by the number of columns."""
     gram = (table @ table.T).double().div_(table.shape[1])
     with_mean = gram @ (weights / weights.sum()).double()
     return gram.sub_(with_mean).sub_(with_mean[:, None]).add_(weighted_mean(with_mean, weights))
@@ -187,9 +188,9 @@ def centred_gram(table: Table, weights: RowWeights) -> Float[Tensor, "rows rows"
 def from_dual(
     table: Table, dual: Tensor, targets: Targets, weights: RowWeights
 ) -> tuple[Float[Tensor, "features targets"], Float[Tensor, " targets"]]:
-    """Coefficients and intercept from the solution by rows."""
+    """Return coefficients and intercept from the dual solution."""
     shift = weighted_mean(table, weights)
-    # the entries of `dual` sum to 0, so the shift of the rows falls out of the product
+    # the entries of `dual` sum to 0, so the shift of the rows cancels in the product
     coefficients = (table.T @ dual.float()) / table.shape[1]
     return coefficients, weighted_mean(targets.double(), weights).float() - shift @ coefficients
 
@@ -197,7 +198,7 @@ def from_dual(
 def solve_by_rows(
     source: Source, width: int, targets: Targets, weights: RowWeights, penalty: float
 ) -> tuple[Float[Tensor, "features targets"], Float[Tensor, " targets"]]:
-    """Coefficients and intercept from the Gram matrix of the rows, for fewer rows than columns."""
+    """Return coefficients and intercept from the Gram matrix, for at most as many rows as columns."""
     table = torch.empty(len(targets), width)
     for rows in batches(len(table)):
         table[rows[0] : rows[-1] + 1] = source(rows)
@@ -212,7 +213,7 @@ def solve_by_rows(
 def solve_by_columns(
     source: Source, width: int, targets: Targets, weights: RowWeights, penalty: float
 ) -> tuple[Float[Tensor, "features targets"], Float[Tensor, " targets"]]:
-    """Coefficients and intercept from second moments, summed over batches of rows."""
+    """Return coefficients and intercept from second moments, summed over batches of rows."""
     moments = Moments.zeros(width, targets.shape[1])
     for rows in batches(len(targets)):
         moments.add(source(rows), targets[rows], weights[rows] / weights.mean())
@@ -221,18 +222,18 @@ def solve_by_columns(
 
 
 def batches(n: int) -> Iterator[Int[np.ndarray, " batch"]]:
-    """Row numbers, in order."""
+    """Yield row numbers in order, a batch at a time."""
     for start in range(0, n, BATCH):
         yield np.arange(start, min(n, start + BATCH))
 
 
 def weighted_mean(table: Tensor, weights: RowWeights) -> Tensor:
-    """Mean of the rows."""
+    """Return the weighted mean of the rows."""
     return (weights / weights.sum()).to(table.dtype) @ table
 
 
 def check_penalties(penalties: Any) -> tuple[float, ...]:
-    """Numbers above 0."""
+    """Check that penalties are numbers above 0, and return them."""
     values = tuple(float(value) for value in penalties)
     check.require(
         len(values) > 0 and all(0 < value < float("inf") for value in values),
@@ -243,7 +244,7 @@ def check_penalties(penalties: Any) -> tuple[float, ...]:
 
 @contextmanager
 def torch_threads(count: int) -> Iterator[None]:
-    """Let torch use so many threads, here and in threads that are started meanwhile."""
+    """Let torch use this many threads, in this thread and in those started within the context."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

@@ -1,11 +1,11 @@
-"""The model card of a saved estimator: what it is, what it was fitted on, how it is used."""
+"""The model card of a saved estimator: what it is, what it was fitted on, and how to use it."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-SHOWN = 20  # classes or channels
+SHOWN = 20  # largest number of classes or channels that are listed
 
 _CARD = """---
 library_name: seq2tens
@@ -18,7 +18,7 @@ tags:
 # {kind}
 
 A `{kind}` of [seq2tens](https://openreview.net/forum?id=dx4b7lm8jMM), saved without pickle:
-`model.safetensors` holds its tensors, `model.json` its arguments and what else it has learned.
+`model.safetensors` holds its tensors, `model.json` its arguments and the rest of its fitted state.
 
 ## Use
 
@@ -43,7 +43,7 @@ model = {kind}.from_pretrained("PATH OR REPOSITORY")
 
 
 def model_card(document: dict[str, Any]) -> str:
-    """Markdown with the metadata of a model card, for the document of a saved estimator."""
+    """Return the model card, Markdown with metadata, for the document of a saved estimator."""
     facts = document["facts"]
     metadata = facts.get("metadata") or {}
     data = {
@@ -63,11 +63,11 @@ def model_card(document: dict[str, Any]) -> str:
 
 def _items(values: dict[str, Any]) -> str:
     lines = [f"- {name}: {_code(value)}" for name, value in values.items()]
-    return "\n".join(lines) or "Nothing is known."
+    return "\n".join(lines) or "Unknown."
 
 
 def _code(value: Any) -> str:
-    """As JSON in a span of code, which names of channels and classes cannot end."""
+    """Format JSON as a code span that names of channels and classes cannot break out of."""
     rest = ""
     if isinstance(value, list) and len(value) > SHOWN:
         value, rest = value[:SHOWN], f" and {len(value) - SHOWN} more"

@@ -1,4 +1,4 @@
-"""Estimators that can be saved."""
+"""Base class of estimators that can be saved and loaded."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ Network = TypeVar("Network", bound=nn.Module)
 
 
 class Storable:
-    """An estimator that can be saved without pickle.
+    """Base class of estimators that can be saved without pickle.
 
-    A subclass gives what it has learned as tensors and as facts (JSON), and takes them back in `_restore`.
+    A subclass returns its fitted state as tensors (`_tensors`) and as JSON data (`_facts`), and takes both
+    back in `_restore`.
     """
 
     _known: ClassVar[dict[str, type[Any]]] = {}
@@ -41,10 +42,10 @@ class Storable:
         Storable._known[cls.__name__] = cls
 
     def save(self, path: str | Path, notes: dict[str, Any] | None = None) -> None:
-        """Write the fitted estimator to a folder; one saved there before stays until the new one is whole.
+        """Write the fitted estimator to a folder; an earlier one is replaced once the new one is complete.
 
-        `notes` is JSON data of the caller's, which a loaded estimator has as `notes_`. The folder has a model
-        card, `README.md`, which may be edited and is written anew by the next `save`.
+        `notes` is JSON data that a loaded estimator has as `notes_`. The folder has a model card,
+        `README.md`, which may be edited; the next `save` overwrites it.
         """
         if not self.is_fitted:
             raise NotFittedError(f"`save` needs a fitted {type(self).__name__}; call `fit` first")
@@ -52,18 +53,19 @@ class Storable:
             self._write(folder, notes or {})
 
     def save_pretrained(self, save_directory: str | Path) -> None:
-        """`save`, by the name that it has for models of the Hugging Face Hub."""
+        """Call `save`, under the name used by libraries of the Hugging Face Hub."""
         self.save(save_directory)
 
     @classmethod
     def from_pretrained(
         cls: type[Estimator], pretrained_model_name_or_path: str | Path, **options: Any
     ) -> Estimator:
-        """The estimator saved in a folder or, where there is no such folder, in a repository of the Hugging
-        Face Hub (`pip install 'seq2tens[hub]'`).
+        """Load an estimator from a folder or, if there is no such folder, from the Hugging Face Hub.
+
+        The latter needs `pip install 'seq2tens[hub]'`.
 
         Args:
-            pretrained_model_name_or_path: of the folder or the repository.
+            pretrained_model_name_or_path: path of the folder, or name of the repository.
             options: arguments of `huggingface_hub.snapshot_download`, such as `revision` and `token`.
         """
         if Path(pretrained_model_name_or_path).is_dir():
@@ -72,7 +74,7 @@ class Storable:
             from huggingface_hub import snapshot_download
         except ImportError as error:
             raise ImportError(
-                f"`pretrained_model_name_or_path` {str(pretrained_model_name_or_path)!r} is no folder; a "
+                f"`pretrained_model_name_or_path` {str(pretrained_model_name_or_path)!r} is not a folder; a "
                 "repository needs huggingface_hub: pip install 'seq2tens[hub]'"
             ) from error
         files = [model_folder.DOCUMENT, model_folder.TENSORS]
@@ -81,9 +83,9 @@ class Storable:
 
     @classmethod
     def load(cls: type[Estimator], path: str | Path) -> Estimator:
-        """The estimator saved in a folder, fitted; its predictions are the same to the last bit.
+        """Load a fitted estimator from a folder; its predictions are identical to the last bit.
 
-        Files that were changed since are refused.
+        Files that were changed after saving raise an error.
         """
         folder, document, tensors = model_folder.read(Path(os.path.realpath(path)))
         kind = Storable._known.get(str(document["class"]))
@@ -122,9 +124,9 @@ class Storable:
 
 
 def restored(make: Callable[[], Network], weights: Tensors, device: torch.device) -> Network:
-    """The network with these weights, for predictions.
+    """Return the network with these weights, in evaluation mode.
 
-    One of other sizes is refused before it takes time and memory.
+    If its sizes do not match, an error is raised before it takes time and memory.
     """
     with torch.device("meta"), _parameters_at_most(len(weights)):
         needed = {name: tuple(tensor.shape) for name, tensor in make().state_dict().items()}
@@ -132,7 +134,7 @@ def restored(make: Callable[[], Network], weights: Tensors, device: torch.device
     wrong = sorted(name for name in needed.keys() | saved if needed.get(name) != saved.get(name))
     require(
         not wrong,
-        f"the arguments must be those of the tensors, got {_first(wrong, needed)} for {_first(wrong, saved)}",
+        f"the arguments must match the tensors, got {_first(wrong, needed)} for {_first(wrong, saved)}",
     )
     network = make().eval()
     network.load_state_dict(weights)
@@ -140,18 +142,18 @@ def restored(make: Callable[[], Network], weights: Tensors, device: torch.device
 
 
 def _first(names: list[str], shapes: dict[str, tuple[int, ...]]) -> str:
-    return f"{names[0]} {shapes.get(names[0], 'not at all')}" if names else ""
+    return f"{names[0]} {shapes.get(names[0], 'absent')}" if names else ""
 
 
 @contextmanager
 def _parameters_at_most(most: int) -> Iterator[None]:
-    """Refuse modules, built in this thread meanwhile, that have more parameters."""
+    """Raise an error if modules built in this thread, within the context, have more parameters."""
     thread, seen = threading.get_ident(), 0
 
     def count(*_: Any) -> None:
         nonlocal seen
         seen += threading.get_ident() == thread
-        require(seen <= most, f"the arguments must be those of the {most} tensors, got a larger network")
+        require(seen <= most, f"the arguments must match the {most} tensors, got a larger network")
 
     hook = register_module_parameter_registration_hook(count)
     try:
@@ -162,7 +164,7 @@ def _parameters_at_most(most: int) -> Iterator[None]:
 
 @contextmanager
 def _refusing(folder: Path) -> Iterator[None]:
-    """One error, whatever is wrong: the files of format 1 may be damaged, a device may be absent here."""
+    """Turn all errors into one kind: files of format 1 may be damaged, or a device may be missing."""
     try:
         yield
     except Exception as error:

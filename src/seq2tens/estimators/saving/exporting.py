@@ -1,4 +1,4 @@
-"""Fitted estimators as ONNX files."""
+"""Export of fitted estimators to ONNX files."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from torch import Tensor, nn
 from seq2tens.data import Preparation
 from seq2tens.exporting import PreparationModule, to_onnx
 
-# Sizes of the example that is traced.
+# Sizes of the example that the exporter traces.
 SEQUENCES, STEPS = 3, 7
 
 
 class Exportable:
-    """An estimator that can be written as an ONNX file.
+    """Base class of estimators that can be exported to an ONNX file.
 
-    A subclass gives the module that makes its output of prepared values and lengths.
+    A subclass implements `_output_module`, the module that maps prepared values and lengths to the output.
     """
 
     preparation_: Preparation
@@ -29,9 +29,9 @@ class Exportable:
     _onnx_output: ClassVar[str] = "probabilities"
 
     def to_onnx(self, path: str | Path) -> None:
-        """Write what `predict_proba`, or `predict` of a regressor, computes to an ONNX file.
+        """Export `predict_proba`, or `predict` of a regressor, to an ONNX file.
 
-        Scaling and the filling of gaps are part of it. Needs `pip install 'seq2tens[onnx]'`.
+        Scaling and the filling of missing values are included. Needs `pip install 'seq2tens[onnx]'`.
 
         The inputs are `values` `(batch, time, channels)` in float64, sequences padded on the right to any
         length, NaN where an entry is missing; `lengths` `(batch,)` in int64, of at least 1; and, if the
@@ -40,17 +40,17 @@ class Exportable:
         carries the classes and the names of the channels as JSON in its metadata.
 
         Args:
-            path: of the file.
+            path: path of the file.
         """
         self._check_is_fitted()  # type: ignore[attr-defined]
         module = Prepared(PreparationModule(self.preparation_), self._output_module()).eval()
         to_onnx(module, path, self._example(), outputs=[self._onnx_output], metadata=self._onnx_metadata())
 
     def _output_module(self) -> nn.Module:
-        raise NotImplementedError(f"{type(self).__name__} cannot be written as an ONNX file")
+        raise NotImplementedError(f"{type(self).__name__} cannot be exported to an ONNX file")
 
     def _example(self) -> dict[str, Tensor]:
-        """Inputs of the right kind."""
+        """Return example inputs for the exporter."""
         preparation = self.preparation_
         zeros = torch.zeros(SEQUENCES, STEPS, preparation.n_channels, dtype=torch.float64)
         inputs = {"values": zeros, "lengths": torch.full((SEQUENCES,), STEPS)}
@@ -73,7 +73,7 @@ class Exportable:
 
 
 class Prepared(nn.Module):
-    """A model of prepared values, for values as they were measured."""
+    """A model preceded by its preparation, for raw values."""
 
     def __init__(self, preparation: PreparationModule, model: nn.Module) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ class Prepared(nn.Module):
         times: Float[Tensor, "batch time"] | None = None,
         static: Float[Tensor, "batch features"] | None = None,
     ) -> Tensor:
-        """The model's output."""
+        """Return the model's output."""
         prepared = self.preparation(values, lengths, times, static)
         return self.model(prepared.values, lengths)
 
@@ -99,5 +99,5 @@ class Probabilities(nn.Module):
         self.scores, self.inverse_temperature = scores, inverse_temperature
 
     def forward(self, values: Tensor, lengths: Tensor) -> Float[Tensor, "batch classes"]:
-        """In float64, as `predict_proba` has it."""
+        """Return probabilities in float64, as `predict_proba` does."""
         return (self.scores(values, lengths).double() * self.inverse_temperature).softmax(dim=1)

@@ -1,4 +1,4 @@
-"""The folder of a saved model: its files, their digests, and how a new one takes the place of an old one."""
+"""The folder of a saved model: its files, their digests, and its atomic replacement."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from seq2tens._storage import (
 )
 from seq2tens.estimators.saving.card import model_card
 
-# Format 1 had a digest of the tensors only; both are read.
+# Format 1 had a digest of the tensors only; both formats can be read.
 FORMAT, FORMATS = 2, (1, 2)
 TENSORS, DOCUMENT = "model.safetensors", "model.json"
-# For people: it is written and never read, so it may be edited.
+# For people: it is never read by the library, so it may be edited.
 CARD = "README.md"
 KEYS = {"format", "class", "params", "facts", "notes", "digest", "versions"}
-# Bytes of the document; the tensors may have any size.
+# Largest size of the document in bytes; the tensors may have any size.
 LARGEST_DOCUMENT = 2**28
 
 
 class SavedModel(NamedTuple):
-    """What a folder holds."""
+    """Content of the folder of a saved model."""
 
     folder: Path
     document: dict[str, Any]
@@ -44,9 +44,9 @@ class SavedModel(NamedTuple):
 
 
 def write(folder: Path, document: dict[str, Any], tensors: Tensors) -> None:
-    """Write all files; the document, which has no format yet, is given one and the digests of all."""
+    """Write all files; the format and the digests are added to the document."""
     content = safetensors.torch.save(tensors)
-    # As it will be read: JSON has only strings for keys.
+    # Hash what will be read: JSON turns all keys into strings.
     document = json.loads(json.dumps({"format": FORMAT, **document, "digest": {TENSORS: _sha256(content)}}))
     document["digest"][DOCUMENT] = _document_digest(document)
     text = json.dumps(document, indent=1).encode()
@@ -61,7 +61,7 @@ def write(folder: Path, document: dict[str, Any], tensors: Tensors) -> None:
 
 
 def read(target: Path) -> SavedModel:
-    """A model and its digests checked; where another took its place meanwhile, that one."""
+    """Read a model and check its digests; if it is replaced meanwhile, read the new one."""
     while True:
         folder = _whole(target)
         before = _identity(folder)
@@ -75,7 +75,7 @@ def read(target: Path) -> SavedModel:
 
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
-    """A new folder to be filled, which then takes the place of the one that was there."""
+    """Yield a new folder to be filled, which then replaces the target."""
     _check_target(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     prefix = f".{target.name}.saving-"
@@ -87,12 +87,12 @@ def replacing(target: Path) -> Iterator[Path]:
 
 
 def _previous(target: Path) -> Path:
-    """Where the old folder waits while the new one takes its place."""
+    """Return the path of the old folder while the new one replaces it."""
     return target.with_name(f".{target.name}.previous")
 
 
 def _check_target(target: Path) -> None:
-    """Only a saved model may be overwritten: its folder is removed in the end."""
+    """Require that nothing but a saved model is overwritten, since the old folder is removed."""
     if not target.exists():
         return
     require(target.is_dir(), f"`path` must be a folder, got the file {target}")
@@ -104,7 +104,7 @@ def _check_target(target: Path) -> None:
 
 
 def _put_in_place(new: Path, target: Path) -> None:
-    """Exchange folders. There is no moment without one: what was moved aside is found by `read`."""
+    """Replace the target by the new folder; meanwhile `read` finds the old one, which is moved aside."""
     previous = _previous(target)
     if target.exists():
         _copy_modes(target, new)
@@ -127,12 +127,12 @@ def _copy_modes(old: Path, new: Path) -> None:
 
 
 def _whole(folder: Path) -> Path:
-    """The folder, or what was there before a process was killed while it exchanged the two."""
+    """Return the folder, or the previous one if a process was killed while replacing it."""
     return _previous(folder) if not folder.exists() and _previous(folder).exists() else folder
 
 
 def _identity(folder: Path) -> tuple[int, int, int] | None:
-    """Tells a folder from another one that had its name before."""
+    """Return a value that differs between a folder and an earlier one of the same name."""
     try:
         status = folder.stat()
     except OSError:
@@ -188,7 +188,7 @@ def _sha256(content: bytes) -> str:
 
 
 def _document_digest(document: dict[str, Any]) -> str:
-    """Of all but itself."""
+    """Return the digest of the document, which must not contain it yet."""
     return _sha256(json.dumps(document, sort_keys=True).encode())
 
 
@@ -197,4 +197,4 @@ def _unreadable(path: Path, reason: object) -> str:
 
 
 def _changed(path: Path) -> str:
-    return _unreadable(path, "it is not as it was saved, its digest differs")
+    return _unreadable(path, "it was changed after it was saved, its digest differs")

@@ -1,7 +1,7 @@
-"""Constructor arguments and labels as JSON data, and back; several dictionaries of tensors as one.
+"""Conversion of arguments and labels to JSON data and back, and joining of dictionaries of tensors.
 
-JSON has neither tuples nor keys that are not strings; what it lacks is written as a list that begins with a
-name.
+JSON has neither tuples nor keys that are not strings; types that it lacks are written as a list that begins
+with a name.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from seq2tens.training import Checkpoints, Recipe
 
 
 def python(value: Any) -> Any:
-    """A number of numpy's, as a search over a grid may give, as one of Python's."""
+    """Convert a numpy scalar, such as a grid search may pass, to a Python number."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def encode(value: Any) -> Any:
-    """As JSON data."""
+    """Encode a value as JSON data."""
     value = python(value)
     if value is None or isinstance(value, bool | int | float | str):
         return value
@@ -33,7 +33,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(data: Any) -> Any:
-    """What `encode` was given."""
+    """Decode the result of `encode`."""
     if not isinstance(data, list):
         return data
     name, content = data
@@ -41,22 +41,22 @@ def decode(data: Any) -> Any:
 
 
 def encode_labels(labels: np.ndarray) -> dict[str, Any]:
-    """Labels with their type."""
+    """Encode labels and their type as JSON data."""
     return {"dtype": labels.dtype.str, "values": labels.tolist()}
 
 
 def decode_labels(data: dict[str, Any]) -> np.ndarray:
-    """What `encode_labels` was given."""
+    """Decode the result of `encode_labels`."""
     return np.array(data["values"], dtype=np.dtype(data["dtype"]))
 
 
 def join(**parts: Tensors) -> Tensors:
-    """One dictionary, names prefixed with those of their parts."""
+    """Join dictionaries of tensors into one, with names prefixed by those of the parts."""
     return {f"{part}.{name}": tensor for part, tensors in parts.items() for name, tensor in tensors.items()}
 
 
 def split(tensors: Tensors, part: str) -> Tensors:
-    """One part of what `join` has made."""
+    """Return one part of the result of `join`."""
     prefix = f"{part}."
     return {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
 

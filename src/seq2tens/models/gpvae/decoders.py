@@ -1,4 +1,4 @@
-"""Decoders: from a point of a latent path to the distribution of a step of the sequence."""
+"""Decoders: map a point of a latent path to the distribution of a step of the sequence."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Values = Float[Tensor, "*samples batch time channels"]
 
 
 class Decoder(nn.Module):
-    """Dense layers for each step on its own; entries are independent of each other given the latent path.
+    """Dense layers applied to each step; entries are independent of each other given the latent path.
 
     Args:
-        latent: latent dimensions.
-        n_channels: channels of the sequences.
-        sizes: widths of the hidden layers; none for a linear decoder.
+        latent: number of latent dimensions.
+        n_channels: number of channels of the sequences.
+        sizes: widths of the hidden layers; empty for a linear decoder.
         likelihood: `"gaussian"`, or `"bernoulli"` for values of 0 and 1.
-        variance: of the Gaussian, a number, or `"learn"` for one per channel, from 1 on.
+        variance: variance of the Gaussian: a number, or `"learn"` for one per channel, initially 1.
     """
 
     log_variance: Tensor | None
@@ -51,15 +51,15 @@ class Decoder(nn.Module):
         self.log_variance = nn.Parameter(torch.zeros(n_channels)) if learned else None
 
     def forward(self, path: Latent) -> Values:
-        """The likelihood's parameters: means of the Gaussian, logits of the Bernoulli distribution."""
+        """Return the parameters of the likelihood: means of the Gaussian, or logits of the Bernoulli."""
         return self.dense(path)
 
     def mean(self, parameters: Values) -> Values:
-        """Expected values."""
+        """Return the expected values."""
         return parameters.sigmoid() if self.likelihood == "bernoulli" else parameters
 
     def log_density(self, parameters: Values, values: Float[Tensor, "batch time channels"]) -> Values:
-        """Log-density of each entry."""
+        """Return the log-density of each entry."""
         if self.likelihood == "bernoulli":
             return values * parameters - nn.functional.softplus(parameters)
         log_variance = self._log_variance(parameters)
@@ -67,7 +67,7 @@ class Decoder(nn.Module):
         return -0.5 * (squares + log_variance + math.log(2 * math.pi))
 
     def draw(self, parameters: Values, generator: torch.Generator | None = None) -> Values:
-        """Values at random."""
+        """Draw values at random."""
         if self.likelihood == "bernoulli":
             return torch.bernoulli(parameters.sigmoid(), generator=generator)
         deviation = torch.exp(0.5 * self._log_variance(parameters))

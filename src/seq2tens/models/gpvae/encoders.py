@@ -1,4 +1,4 @@
-"""Encoders: from what was observed of a sequence to the posterior of its latent path."""
+"""Encoders: map the observed entries of a sequence to the posterior of its latent path."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ Mask = Bool[Tensor, "batch time"]
 
 
 class Encoder(nn.Module):
-    """Mean and two bands of a posterior: dense layers, after a convolution over time and LS2T where wanted.
+    """Mean and two bands of a posterior: a convolution over time, optionally LS2T, then dense layers.
 
-    The factor B of the posterior's precision is I plus positive bands. Missing entries are 0; for LS2T
+    The factor B of the posterior's precision is I plus positive bands. Missing entries are set to 0; for LS2T
     layers, which take differences, the last value is carried forward.
 
     Args:
-        n_channels: channels of the sequences.
-        latent: latent dimensions.
-        kind: `"conv"`; `"bls2t"` with a bidirectional LS2T layer between convolution and dense layers, as
-            many functionals per direction as the convolution is wide; `"bls2t-published"`, half as many, see
-            `BiLS2TBlock`; or `"dense"`, dense layers for each step on its own, no convolution over time.
+        n_channels: number of channels of the sequences.
+        latent: number of latent dimensions.
+        kind: `"conv"`; `"bls2t"`, with a bidirectional LS2T layer between convolution and dense layers that
+            has as many functionals per direction as the convolution has filters; `"bls2t-published"`, with
+            half as many, see `BiLS2TBlock`; or `"dense"`, dense layers at each step without a convolution.
         sizes: width of the convolution, if there is one, then those of the dense layers.
-        window: steps that the convolution sees.
+        window: kernel size of the convolution, in steps.
         order: highest level of the LS2T layer.
-        steps: the most that a sequence has, for `"bls2t-published"`.
-        image_shape: height, width and colours where a step is an image, for two convolutions over it.
-        image_relu: a ReLU after the second of these as well, as published.
-        bands: how bands become positive, `"softplus"` or `"sigmoid"`, which bounds them by 1.
-        covariance: `"banded"`; `"diagonal"` for steps that are independent of each other; `"deviations"` for
-            such steps with the softplus of the network's output as standard deviation.
+        steps: maximum length of a sequence, for `"bls2t-published"`.
+        image_shape: height, width and colours if a step is an image; two convolutions are applied to it.
+        image_relu: apply a ReLU after the second of these as well, as published.
+        bands: how bands become positive: `"softplus"`, or `"sigmoid"`, which bounds them by 1.
+        covariance: `"banded"`; `"diagonal"` for independent steps; `"deviations"` for independent steps with
+            the softplus of the network's output as standard deviation.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Encoder(nn.Module):
     def forward(
         self, values: Values, observed: Observed | None = None, lengths: Int[Tensor, " batch"] | None = None
     ) -> Posterior:
-        """The posterior given the observed entries; all others may hold anything."""
+        """Return the posterior given the observed entries; the others may hold any value."""
         check.sequences("values", values)
         inside = check.step_mask(values, None, lengths)
         x = self._fill(values, observed, inside)

@@ -1,7 +1,7 @@
-"""Two convolutions of pictures, 3 x 3 each with a ReLU between them, of which most neighbourhoods are alike.
+"""Two 3 x 3 convolutions with a ReLU between them, for pictures that are mostly zero.
 
-What a pixel's hidden values add to the second convolution depends on the 3 x 3 pixels around it alone. Hence
-it is computed once for all pixels that have nothing but zeros around them, and once for every other pixel.
+What the hidden values of a pixel add to the second convolution depends only on the 3 x 3 pixels around it.
+Hence it is computed once for all pixels that are surrounded by zeros, and once for every other pixel.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from seq2tens import functional as F
 Pictures = Float[Tensor, "n height width colours"]
 Patches = Float[Tensor, "patches inputs"]
 
-# Pixels at a time: with 256 filters, hidden values of those around which something is fit into the cache.
+# Pixels per block: with 256 filters, the hidden values of the nonzero neighbourhoods fit into the cache.
 BLOCK_PIXELS = 2**14
-# Parts of a product that threads may share.
+# Number of slices of a product that threads may share.
 SLICES = 16
 
 
@@ -32,12 +32,12 @@ def convolved_twice(
     bias: Float[Tensor, " filters"],
     second: Float[Tensor, "colours filters 3 3"],
 ) -> Pictures:
-    """`second * relu(first * pictures + bias)` with zeros beyond the edge; pictures have no gradient.
+    """Compute `second * relu(first * pictures + bias)` with zero padding; pictures have no gradient.
 
-    Hidden values are many times as large as the pictures. They are made a few pictures at a time, and again
-    for gradients: to keep them would take longer.
+    Hidden values take many times the memory of the pictures. They are computed for a few pictures at a time,
+    and again for gradients: storing them would be slower.
     """
-    spread = second.flip(2, 3).permute(2, 3, 0, 1).flatten(0, 2)  # what a pixel adds around itself
+    spread = second.flip(2, 3).permute(2, 3, 0, 1).flatten(0, 2)  # what a pixel adds to those around it
     y: Tensor = _ConvolvedTwice.apply(pictures, first.permute(0, 2, 3, 1).flatten(1), bias, spread)
     return y
 
@@ -47,8 +47,10 @@ def added_around(
     added: Float[Tensor, "pixels around"],
     idle: Float[Tensor, " around"],
 ) -> Pictures:
-    """Sums of what pixels add to the 3 x 3 around them, row by row with the colours last: `added` for the
-    busy ones in their order, `idle` for each of the others."""
+    """Sum what pixels add to the 3 x 3 pixels around them, row by row with the colours last.
+
+    Busy pixels, in order, add the rows of `added`; each of the others adds `idle`.
+    """
     (n, height, width), colours = busy.shape, len(idle) // 9
     size = (n, height + 2, width + 2, colours)  # with an edge around every picture
     picture, row, column = busy.nonzero(as_tuple=True)
@@ -95,19 +97,19 @@ def _backward(
     dadded = torch_F.pad(dbusy, (0, 0, 0, len(patches) - len(dbusy)))
     dadded[-1] = dall - dbusy.sum(0)
     dspread = dadded.T @ hidden
-    dhidden = _product(dadded, spread.T).mul_(hidden.sign_())  # 0 or 1, the ReLU's slope
+    dhidden = _product(dadded, spread.T).mul_(hidden.sign_())  # the derivative of the ReLU, 0 or 1
     return (patches.T @ dhidden).T, dhidden.sum(0), dspread
 
 
 def _patches(pictures: Pictures) -> tuple[Bool[Tensor, "n height width"], Patches]:
-    """Where pixels have something around them, and what it is; in the end zeros, for all other pixels."""
+    """Find pixels with nonzero neighbourhoods, and return these; rows of zeros follow, for other pixels."""
     busy = _with_neighbours((pictures != 0).any(-1))
     patches = _windows(pictures)[busy].flatten(1)
     return busy, torch_F.pad(patches, (0, 0, 0, SLICES - len(patches) % SLICES))
 
 
 def _windows(pictures: Pictures) -> Float[Tensor, "n height width 3 3 colours"]:
-    """The 3 x 3 pixels around each one, 0 beyond the edge."""
+    """Return the 3 x 3 pixels around each pixel, 0 beyond the edge."""
     padded = torch_F.pad(pictures, (0, 0, 1, 1, 1, 1))
     return padded.unfold(1, 3, 1).unfold(2, 3, 1).permute(0, 1, 2, 4, 5, 3)
 
@@ -123,7 +125,7 @@ def _hidden(patches: Patches, first: Tensor, bias: Tensor) -> Float[Tensor, "pat
 
 
 def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """A linear layer by the kernel for convolutions, in slices, which threads may share."""
+    """Apply a linear layer with the kernel for convolutions, in slices that threads may share."""
     return F.convolve(x.unflatten(0, (SLICES, -1)), weight[..., None], bias).flatten(0, 1)
 
 

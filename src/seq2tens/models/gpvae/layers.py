@@ -1,4 +1,4 @@
-"""Layers that encoders and decoders are made of, started as in Keras."""
+"""Layers of the encoders and decoders, initialised as in Keras."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OUR_EPS, PUBLISHED_EPS = 1e-8, 1e-3
 
 
 def dense_layers(in_features: int, sizes: Sequence[int], out_features: int) -> nn.Sequential:
-    """Layers for the last axis with a ReLU after all but the last one."""
+    """Return dense layers on the last axis, with a ReLU after all but the last one."""
     widths = [in_features, *sizes, out_features]
     layers: list[nn.Module] = []
     for before, after in pairwise(widths):
@@ -37,7 +37,7 @@ Layer = TypeVar("Layer", nn.Linear, nn.Conv2d)
 
 
 def started(layer: Layer) -> Layer:
-    """The layer with weights uniform after Glorot and a bias of 0."""
+    """Initialise the layer with Glorot uniform weights and a bias of 0, and return it."""
     nn.init.xavier_uniform_(layer.weight)
     if layer.bias is not None:
         nn.init.zeros_(layer.bias)
@@ -45,16 +45,16 @@ def started(layer: Layer) -> Layer:
 
 
 class ImagePreprocessor(nn.Module):
-    """Two convolutions of each step seen as an image, flat with the colours last; its size stays.
+    """Two convolutions of each step as an image, flattened with the colours last; they preserve its size.
 
-    With `last_relu` there is a ReLU after the second one as well, as published. That convolution has as few
-    filters as there are colours, and with a ReLU all of them can be 0 for ever after some dozen steps of
-    training, which leaves an encoder nothing to see; hence there is none by default.
+    With `last_relu` there is a ReLU after the second one as well, as published. That convolution has only as
+    many filters as there are colours, and with a ReLU all of them can become 0 for good after a few dozen
+    training steps, which leaves the encoder without input; hence there is none by default.
 
-    A black and white image has 512 different neighbourhoods of 3 x 3 pixels at most. Hence its first
-    convolution takes no more than 512 different values, and what each of them adds to the second one is
-    looked up in a table: the same numbers up to rounding, some thirty times faster. Other images are
-    convolved where there is something but zeros around a pixel, see `images`.
+    A black and white image has at most 512 different neighbourhoods of 3 x 3 pixels. Hence its first
+    convolution takes at most 512 different values, and what each of them adds to the second one is looked up
+    in a table: the same numbers up to rounding, about thirty times as fast. Other images are convolved only
+    where the neighbourhood of a pixel is not all zeros, see `images`.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class ImagePreprocessor(nn.Module):
         self.second = started(nn.Conv2d(width, colours, 3, padding="same"))
 
     def forward(self, x: Values) -> Values:
-        """Apply to all steps at once."""
+        """Apply the convolutions to all steps at once."""
         filtered = self._convolved(x)
         return filtered.relu() if self.last_relu else filtered
 
@@ -94,35 +94,36 @@ class ImagePreprocessor(nn.Module):
         return y + self.second.bias
 
     def _table(self, like: Tensor) -> Float[Tensor, "codes places"]:
-        """What a pixel with each neighbourhood adds to those around itself."""
+        """Return, for each possible neighbourhood, what a pixel adds to those around it."""
         bits = torch.arange(512, device=like.device)[:, None] >> torch.arange(9, device=like.device) & 1
         hidden = nn.functional.linear(bits.to(like.dtype), self.first.weight.flatten(1), self.first.bias)
         return hidden.relu() @ self.second.weight[0].flip(1, 2).flatten(1)
 
 
 def _neighbourhoods(images: Float[Tensor, "n height width"]) -> Int[Tensor, "n height width"]:
-    """The 3 x 3 pixels around each one as bits of a number, row by row; 0 beyond the edge."""
+    """Encode the 3 x 3 pixels around each pixel as bits of a number, row by row; 0 beyond the edge."""
     padded = nn.functional.pad(images.to(torch.int32), (1, 1, 1, 1))
     rows = padded[:, :, :-2] + 2 * padded[:, :, 1:-1] + 4 * padded[:, :, 2:]
     return rows[:, :-2] + 8 * rows[:, 1:-1] + 64 * rows[:, 2:]
 
 
 class LevelNorm(nn.Module):
-    """Layer normalisation of the levels of an LS2T layer: each level of a sequence by its mean and variance
-    over the functionals of all steps that count, then a learned scale and shift. Steps that do not count
-    become 0.
+    """Layer normalisation of the levels of an LS2T layer.
+
+    Each level of a sequence is normalised by its mean and variance over the functionals of all valid steps,
+    then scaled and shifted by learned parameters. Other steps become 0.
 
     The paper takes statistics "only across time", where those of its batch normalisation are "across time and
-    the batch"; these are pooled over a level's functionals, and so are ours. A mean over time for each
-    functional on its own would take away what a sequence has all the time. As levels are of very different
-    sizes, `eps` is small by default.
+    the batch"; these are pooled over a level's functionals, and so are ours. Subtracting the mean over time
+    of each functional separately would remove what is constant in a sequence. As levels have very different
+    magnitudes, `eps` is small by default.
 
     Args:
         order: number of levels.
-        width: functionals of each.
-        eps: added to variances.
+        width: number of functionals per level.
+        eps: number added to variances.
         steps: None for a scale and shift of each functional of each level; otherwise, as published, of each
-            functional at each of at most so many steps, which all levels share.
+            functional at each step, shared by all levels, for sequences of at most this many steps.
     """
 
     def __init__(self, order: int, width: int, eps: float = OUR_EPS, steps: int | None = None) -> None:
@@ -137,7 +138,7 @@ class LevelNorm(nn.Module):
     def forward(
         self, levels: Float[Tensor, "batch time order width"], mask: Mask | None = None
     ) -> Float[Tensor, "batch time order width"]:
-        """Normalise."""
+        """Normalise the levels."""
         weight, bias = self._scale_and_shift(levels.shape[1])
         if mask is None:
             mask = levels.new_ones(levels.shape[:2], dtype=torch.bool)
@@ -155,25 +156,25 @@ class LevelNorm(nn.Module):
 
 
 class BiLS2TBlock(nn.Module):
-    """Time, difference, BiLS2T, normalisation of each level, flatten: `2 · order · width` channels.
+    """Time embedding, differences, BiLS2T and level normalisation; returns `2 · order · width` channels.
 
     Args:
-        in_features: channels of the input.
-        width: functionals per direction.
+        in_features: number of channels of the input.
+        width: number of functionals per direction.
         order: number of levels.
-        steps: None for our variant; otherwise the published one, for at most so many steps: functionals have
-            a bias, and levels are normalised with an `eps` of 1e-3, a scale and shift at every step.
+        steps: None for our variant; otherwise the published one, for at most this many steps: functionals
+            have a bias, and levels are normalised with an `eps` of 1e-3 and a scale and shift at every step.
     """
 
     def __init__(self, in_features: int, width: int, order: int, steps: int | None = None) -> None:
         super().__init__()
-        # after differencing the time coordinate is a constant, which makes a bias superfluous
+        # after differencing, the time coordinate is a constant, so that no bias is needed
         bias = steps is not None
         self.ls2t = BiLS2T(in_features + 1, width, order, weights="independent", bias=bias)
         self.out_features = 2 * order * width
         self.norm = LevelNorm(order, 2 * width, OUR_EPS if steps is None else PUBLISHED_EPS, steps)
 
     def forward(self, x: Values, mask: Mask | None = None) -> Float[Tensor, "batch time features"]:
-        """Functionals of the past and of the future of each step."""
+        """Return functionals of the past and of the future of each step."""
         path = F.difference(F.time_embedding(x, mask=mask), mask=mask)
         return self.norm(self.ls2t(path, mask), mask).flatten(2)

@@ -12,22 +12,22 @@ from seq2tens.models.gpvae.sources import IncompleteBatch
 
 
 class NegativeElbo:
-    """Minus the evidence lower bound of all observed entries, the mean over the sequences of a batch.
+    """Negative evidence lower bound of all observed entries, averaged over the sequences of a batch.
 
-    Draws come from torch's global generator, which the training loop seeds. In evaluation of batches that can
-    be scored, the outputs are what `HELD_OUT_METRICS` are made of.
+    Draws come from torch's global generator, which the training loop seeds. In evaluation mode, batches with
+    hidden entries also return the outputs that `HELD_OUT_METRICS` need.
 
     Args:
-        hide: the encoder sees only some of what was observed: of each sequence another part, between nothing
-            and `hide`, is hidden from it, so that an encoder that was trained on complete sequences knows
-            what to do with others. None: it sees everything.
+        hide: maximum fraction of the observed entries that is hidden from the encoder. The fraction is drawn
+            for each sequence, so that an encoder trained on complete sequences learns to handle incomplete
+            ones. None: nothing is hidden.
     """
 
     def __init__(self, hide: float | None = None) -> None:
         self.hide = hide
 
     def __call__(self, model: nn.Module, batch: IncompleteBatch) -> tuple[Tensor, float, tuple[Tensor, ...]]:
-        """The mean over the batch, the number of sequences, and outputs for metrics."""
+        """Return the mean over the batch, the number of sequences, and outputs for metrics."""
         bound = model(batch.values, batch.observed, batch.lengths, seen=self._seen(batch))
         scored = batch.hidden is not None and not model.training
         outputs = held_out_scores(model, batch) if scored else ()
@@ -41,11 +41,11 @@ class NegativeElbo:
 
 
 def held_out_scores(model: nn.Module, batch: IncompleteBatch) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Sums over the hidden entries of each sequence, and how many there are.
+    """Return sums of scores over the hidden entries of each sequence, and the number of these entries.
 
-    As in the published tables the negative log-likelihood is that of one draw of the latent path, and squared
-    errors are those of the values expected at its mean: first as they are, then rounded to whole numbers,
-    which is how binary data is scored.
+    As in the published tables, the negative log-likelihood is that of one draw of the latent path. Squared
+    errors are those of the expected values at its mean: first as they are, then rounded to integers, which is
+    how binary data are scored.
     """
     network = getattr(model, "module", model)
     assert isinstance(network, GPVAE)

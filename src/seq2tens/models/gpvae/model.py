@@ -1,4 +1,4 @@
-"""GP-VAE: a decoder of latent Gaussian processes, and an encoder that guesses the latent path."""
+"""GP-VAE: a decoder of latent Gaussian processes, and an encoder that infers the latent path."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Noise = Float[Tensor, "*samples batch time latent"]
 
 
 class Elbo(NamedTuple):
-    """The bound for each sequence, `log_likelihood - β · kl`, and its parts."""
+    """The evidence lower bound of each sequence, `log_likelihood - β · kl`, and its parts."""
 
     value: Float[Tensor, " batch"]
     log_likelihood: Float[Tensor, " batch"]
@@ -34,17 +34,17 @@ class GPVAE(nn.Module):
     """A variational autoencoder of sequences with missing entries and Gaussian processes as latent paths.
 
     Fortuin et al., "GP-VAE: Deep probabilistic time series imputation" (2020). `encoder="bls2t"` is the
-    kind of the Seq2Tens paper, `"bls2t-published"` as its authors have built it. With `Prior("independent")`
-    and `covariance="diagonal"` it is the HI-VAE (as published with `encoder="dense"` and
-    `covariance="deviations"`), and with `masked=False` beside these the plain VAE.
+    encoder of the Seq2Tens paper, and `"bls2t-published"` its published implementation. With
+    `Prior("independent")` and `covariance="diagonal"` the model is the HI-VAE (as published, with
+    `encoder="dense"` and `covariance="deviations"`), and with `masked=False` in addition the plain VAE.
 
     Args:
-        n_channels: channels of the sequences.
-        latent: latent dimensions.
-        encoder: see `Encoder`, as for `encoder_sizes`, `window`, `order`, `steps`, `image_shape`,
+        n_channels: number of channels of the sequences.
+        latent: number of latent dimensions.
+        encoder: see `Encoder`, also for `encoder_sizes`, `window`, `order`, `steps`, `image_shape`,
             `image_relu`, `bands` and `covariance`.
-        decoder_sizes: see `Decoder`, as for `likelihood` and `variance`.
-        prior: of the latent path.
+        decoder_sizes: see `Decoder`, also for `likelihood` and `variance`.
+        prior: prior of the latent path.
         beta: weight of the Kullback-Leibler divergence.
         masked: only observed entries count in the bound; otherwise missing ones count as zeros.
     """
@@ -102,11 +102,11 @@ class GPVAE(nn.Module):
         generator: torch.Generator | None = None,
         n_samples: int = 1,
     ) -> Elbo:
-        """The evidence lower bound of each sequence, the mean over draws of its latent path.
+        """Return the evidence lower bound of each sequence, averaged over draws of its latent path.
 
-        Draws come from `noise`, standard normal, or from the generator. Entries that are not observed and
-        steps beyond the length may hold anything. The encoder may see less than was observed: it is a bound
-        whatever the posterior is.
+        Draws use `noise`, standard normal, or the generator. Entries that are not observed and steps beyond
+        the length may hold any value. With `seen`, the encoder sees fewer entries than were observed; the
+        bound holds for any posterior.
         """
         posterior = self.encode(values, observed if seen is None else seen, lengths)
         divergence = posterior.kl(self._prior_at(posterior)).sum(1)
@@ -120,14 +120,14 @@ class GPVAE(nn.Module):
     def encode(
         self, values: Values, observed: Observed | None = None, lengths: Lengths | None = None
     ) -> Posterior:
-        """The posterior of the latent path given the observed entries."""
+        """Return the posterior of the latent path given the observed entries."""
         self._check("values", values, observed)
         return self.encoder(values, observed, lengths)
 
     def reconstruct(
         self, values: Values, observed: Observed | None = None, lengths: Lengths | None = None
     ) -> Values:
-        """Expected values of all entries at the mean of the latent path; 0 beyond the length."""
+        """Return the expected values of all entries at the mean of the latent path; 0 beyond the length."""
         posterior = self.encode(values, observed, lengths)
         return _within(self.decoder.mean(self.decoder(posterior.mean)), posterior)
 
@@ -140,7 +140,7 @@ class GPVAE(nn.Module):
         n_samples: int = 1,
         generator: torch.Generator | None = None,
     ) -> Float[Tensor, "samples batch time channels"]:
-        """Draws of all entries, each from a draw of the latent path; 0 beyond the length."""
+        """Draw all entries, each time from a draw of the latent path; 0 beyond the length."""
         posterior = self.encode(values, observed, lengths)
         paths = posterior.sample(self._noise(posterior, None, generator, n_samples))
         return _within(self.decoder.draw(self.decoder(paths), generator), posterior)
@@ -157,10 +157,10 @@ class GPVAE(nn.Module):
         generator: torch.Generator | None = None,
         n_samples: int = 1,
     ) -> Float[Tensor, " batch"]:
-        """Log-likelihood of the entries of `targets` that were held out, given the observed ones.
+        """Return the log-likelihood of the held-out entries of `targets`, given the observed ones.
 
-        It is the mean over draws of the latent path, as in the published tables, and not the logarithm of a
-        mean, which is larger.
+        It is the mean over draws of the latent path, as in the published tables, not the logarithm of a mean,
+        which is larger.
         """
         self._check("targets", targets, held_out, "held_out")
         posterior = self.encode(values, observed, lengths)
@@ -175,7 +175,7 @@ class GPVAE(nn.Module):
     def _targets(
         self, values: Values, observed: Observed | None, posterior: Posterior
     ) -> tuple[Values, Observed]:
-        """What the bound compares with, and which entries of it count."""
+        """Return the targets of the bound, and which of their entries count."""
         inside = torch.ones_like(values, dtype=torch.bool)
         if posterior.inside is not None:
             inside = inside & posterior.inside[..., None]
@@ -183,7 +183,7 @@ class GPVAE(nn.Module):
         return torch.where(known, values, 0.0), known if self.masked else inside
 
     def _log_density(self, paths: Tensor, targets: Values, counted: Observed) -> Float[Tensor, " batch"]:
-        """Of finite targets: a NaN would reach gradients even where it does not count."""
+        """Sum the log-density; targets must be finite, as a NaN reaches gradients even if not counted."""
         density = self.decoder.log_density(self.decoder(paths), targets)
         return (density * counted).sum((-2, -1)).mean(0)
 

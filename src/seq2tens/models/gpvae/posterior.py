@@ -17,14 +17,14 @@ class Posterior:
     """N(m, A) for each sequence and latent dimension, with A⁻¹ = B Bᵀ and B lower bidiagonal.
 
     A draw z = m + B⁻ᵀ ε runs backwards in time: y_i = r_i y_{i+1} + ε_i / b_i with r_i = -c_i / b_i. Hence
-    A_ij = A_jj r_i ⋯ r_{j-1} for i < j, from which everything here follows without any matrix.
+    A_ij = A_jj r_i ⋯ r_{j-1} for i < j, which makes all computations possible without matrices.
 
     Args:
         mean: m.
         diagonal: b, the diagonal of B, greater than 0.
         off_diagonal: c below it, one step shorter; entry i couples steps i and i + 1.
-        lengths: how many leading steps count; what is given for the others is ignored. Their mean is 0 and
-            their part of B that of the identity.
+        lengths: number of leading steps that count. The others are ignored: their mean is 0 and their part of
+            B is the identity.
     """
 
     def __init__(
@@ -49,23 +49,23 @@ class Posterior:
 
     @property
     def lengths(self) -> Int[Tensor, " batch"]:
-        """How many steps of each sequence count."""
+        """Number of steps of each sequence that count."""
         batch, time = self.mean.shape[:2]
         if self.inside is None:
             return torch.full((batch,), time, device=self.mean.device)
         return self.inside.sum(1)
 
     def log_determinant(self) -> Float[Tensor, "batch latent"]:
-        """log det A."""
+        """Return log det A."""
         return -2 * self.diagonal.log().sum(1)
 
     def variance(self) -> LatentPath:
-        """Diagonal of A; 0 at steps that do not count."""
+        """Return the diagonal of A; 0 at steps that do not count."""
         squared = self._ratio().square()
         return self._within(backward_recurrence(squared, self.diagonal.square().reciprocal()))
 
     def sample(self, noise: Float[Tensor, "*samples batch time latent"]) -> Tensor:
-        """m + B⁻ᵀ ε for standard normal noise; 0 at steps that do not count."""
+        """Return m + B⁻ᵀ ε for standard normal noise; 0 at steps that do not count."""
         check.require(
             tuple(noise.shape[-3:]) == tuple(self.mean.shape),
             f"`noise` must end in the axes (batch, time, latent) = {tuple(self.mean.shape)}, "
@@ -74,7 +74,7 @@ class Posterior:
         return self._within(self.mean + backward_recurrence(self._ratio(), noise / self.diagonal))
 
     def kl(self, prior: Factor) -> Float[Tensor, "batch latent"]:
-        """KL(q ‖ p) for a prior at the same steps, see `Prior.at`."""
+        """Return KL(q ‖ p) for a prior at the same steps, see `Prior.at`."""
         check.require(
             prior.time == self.mean.shape[1],
             f"`prior` must have as many steps as the posterior, {self.mean.shape[1]}, got {prior.time}",

@@ -22,7 +22,7 @@ Kernel = Literal["cauchy", "rbf", "matern12", "matern32", "matern52", "independe
 LatentPath = Float[Tensor, "*batch time latent"]
 Lengths = Int[Tensor, " batch"]
 
-LARGEST_MEMORY = 2**25  # numbers in the precision matrices that a prior keeps for different lengths
+LARGEST_MEMORY = 2**25  # maximum number of elements of the cached precision matrices of a prior
 _CORRELATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "cauchy": lambda d: 1 / (1 + d**2),
     "rbf": lambda d: torch.exp(-(d**2) / 2),
@@ -39,14 +39,14 @@ class Prior:
     """Independent Gaussian processes over time with mean 0, one for each latent dimension.
 
     Args:
-        kernel: of the distance d in length scales: `"cauchy"` 1/(1 + d²), `"rbf"` exp(-d²/2), `"matern12"`
-            exp(-d), `"matern32"`, `"matern52"`, or `"independent"`, a standard normal for each step.
-        length_scale: of the first latent dimensions.
-        scale: variance, the factor before the kernel.
-        jitter: added to the variance of each step. By default 1e-3, without which most kernels cannot be
-            factorised, and 0 for `"matern12"` and `"independent"`, whose precision is then banded.
-        n_scales: the latent dimensions are split into as many groups of like size, each with half the length
-            scale of the one before.
+        kernel: a function of the distance d in length scales: `"cauchy"` 1/(1 + d²), `"rbf"` exp(-d²/2),
+            `"matern12"` exp(-d), `"matern32"`, `"matern52"`, or `"independent"`, for independent steps.
+        length_scale: length scale of the first group of latent dimensions.
+        scale: variance, the factor of the kernel.
+        jitter: number added to the variance of each step. By default 1e-3, without which most kernels cannot
+            be factorised, and 0 for `"matern12"` and `"independent"`, whose precision is then banded.
+        n_scales: number of groups of about equal size into which the latent dimensions are split, each with
+            half the length scale of the one before.
     """
 
     kernel: Kernel = "cauchy"
@@ -73,7 +73,7 @@ class Prior:
         return (0.0 if self.kernel in _MARKOV else 1e-3) if self.jitter is None else float(self.jitter)
 
     def covariance(self, times: int | Float[Tensor, " time"]) -> Float[Tensor, "scales time time"]:
-        """The covariance of each group of latent dimensions at the given times, or at 0, …, times - 1."""
+        """Return the covariance of each group of latent dimensions at the times, or at 0, …, times - 1."""
         distance = (points := _points(times))[:, None].sub(points).abs()
         correlation = _CORRELATIONS[self.kernel]
         scaled = torch.stack([correlation(distance / length) for length in self._length_scales()])
@@ -86,9 +86,9 @@ class Prior:
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
     ) -> Factor:
-        """The prior at the given increasing times, or at 0, …, times - 1, factorised in double precision.
+        """Factorise the prior at the given increasing times, or at 0, …, times - 1, in double precision.
 
-        For a number of steps the factor is kept, and given again at the next call.
+        If `times` is a number of steps, the factor is cached.
         """
         dtype, place = dtype or torch.get_default_dtype(), torch.device(device or "cpu")
         if isinstance(times, Tensor):
@@ -115,7 +115,7 @@ class Prior:
         return [self.length_scale / 2**i for i in range(self.n_scales)]
 
     def _markov_bands(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """Each step given the one before: φ z + √(σ(1 - φ²)) ε; the bands of the map from z to ε."""
+        """Return the bands of the map from z to ε, where each step is φ z + √(σ(1 - φ²)) ε for the last z."""
         lengths = torch.tensor(self._length_scales(), dtype=points.dtype)
         elapsed = points.diff() / lengths[:, None]
         independent = self.kernel == "independent"
@@ -129,8 +129,8 @@ class Prior:
 class Factor:
     """The inverse W of the Cholesky factor of a prior's covariance: W z is white noise.
 
-    W is lower triangular, and its leading blocks belong to shorter sequences: one factor serves all lengths.
-    It is made by `Prior.at`.
+    W is lower triangular, and its leading blocks are those of shorter sequences: one factor serves all
+    lengths. It is created by `Prior.at`.
     """
 
     time: int
@@ -144,23 +144,23 @@ class Factor:
         self._log_determinants = of_lengths.to(device, dtype)
 
     def groups(self, latent: int) -> list[slice]:
-        """The latent dimensions that belong to each length scale."""
+        """Return the latent dimensions that belong to each length scale."""
         edges = [latent * i // self.n_scales for i in range(self.n_scales + 1)]
         return [slice(a, b) for a, b in pairwise(edges)]
 
     def log_determinant(self, latent: int, lengths: Lengths) -> Float[Tensor, "batch latent"]:
-        """Log-determinant of the covariance of as many leading steps."""
+        """Return the log-determinant of the covariance of the first `lengths` steps."""
         of_scales = self._log_determinants[:, lengths]
         return self._per_latent(of_scales, latent).mT
 
     def whiten(self, path: LatentPath) -> LatentPath:
-        """W z, each latent dimension with its own W."""
+        """Return W z, each latent dimension with its own W."""
         raise NotImplementedError
 
     def trace(
         self, variance: LatentPath, ratio: LatentPath, lengths: Lengths
     ) -> Float[Tensor, "batch latent"]:
-        """tr(K⁻¹A) over the leading steps, with A_ij = A_jj r_i ⋯ r_{j-1} for i < j."""
+        """Return tr(K⁻¹A) over the leading steps, with A_ij = A_jj r_i ⋯ r_{j-1} for i < j."""
         raise NotImplementedError
 
     def _per_latent(self, of_scales: Tensor, latent: int) -> Tensor:
@@ -169,7 +169,7 @@ class Factor:
 
 
 class BandedFactor(Factor):
-    """Of a Markov prior: W is lower bidiagonal, and all that is computed with it takes O(L)."""
+    """Factor of a Markov prior: W is lower bidiagonal, and all operations take O(L)."""
 
     def __init__(
         self,
@@ -183,7 +183,7 @@ class BandedFactor(Factor):
         self._keep_log_determinants(diagonal, dtype, device)
 
     def whiten(self, path: LatentPath) -> LatentPath:
-        """W z, each latent dimension with its own W."""
+        """Return W z, each latent dimension with its own W."""
         diagonal, below = self._bands(path.shape[-1])
         before = torch.nn.functional.pad(below * path[..., :-1, :], (0, 0, 1, 0))
         return diagonal * path + before
@@ -191,7 +191,7 @@ class BandedFactor(Factor):
     def trace(
         self, variance: LatentPath, ratio: LatentPath, lengths: Lengths
     ) -> Float[Tensor, "batch latent"]:
-        """tr(K⁻¹A) over the leading steps: the variances of W z, added up."""
+        """Return tr(K⁻¹A) over the leading steps: the sum of the variances of W z."""
         diagonal, below = self._bands(variance.shape[-1])
         later = variance[..., 1:, :]
         mixed = 2 * diagonal[1:] * below * ratio[..., :-1, :] * later + below**2 * variance[..., :-1, :]
@@ -204,7 +204,7 @@ class BandedFactor(Factor):
 
 
 class DenseFactor(Factor):
-    """Of any other prior: W is a triangular matrix, and K⁻¹ is kept for the lengths that were met."""
+    """Factor of any other prior: W is a triangular matrix, and K⁻¹ is cached for the lengths that occur."""
 
     def __init__(
         self, inverse: Float[Tensor, "scales time time"], dtype: torch.dtype, device: torch.device
@@ -215,14 +215,14 @@ class DenseFactor(Factor):
         self._keep_log_determinants(inverse.diagonal(dim1=1, dim2=2), dtype, device)
 
     def whiten(self, path: LatentPath) -> LatentPath:
-        """W z, each latent dimension with its own W."""
+        """Return W z, each latent dimension with its own W."""
         groups = self.groups(path.shape[-1])
         return torch.cat([self._inverse[i] @ path[..., group] for i, group in enumerate(groups)], dim=-1)
 
     def trace(
         self, variance: LatentPath, ratio: LatentPath, lengths: Lengths
     ) -> Float[Tensor, "batch latent"]:
-        """tr(K⁻¹A) over the leading steps, for all sequences of a length at once."""
+        """Return tr(K⁻¹A) over the leading steps, for all sequences of a length at once."""
         present = lengths.unique().tolist()
         if len(present) == 1:
             return self._trace(variance, ratio, present[0])
@@ -244,7 +244,7 @@ class DenseFactor(Factor):
         return torch.cat(traces, dim=-1)
 
     def _precision(self, length: int) -> Float[Tensor, "scales length length"]:
-        """K⁻¹ = WᵀW of as many leading steps; those used longest ago are given up when memory is full."""
+        """Return K⁻¹ = WᵀW of the first `length` steps, cached; the least recently used are evicted."""
         if length not in self._precisions:
             leading = self._exact[:, :length, :length]
             self._precisions[length] = (leading.mT @ leading).to(self._inverse)
@@ -271,5 +271,5 @@ def _points(times: int | Float[Tensor, " time"]) -> Float[Tensor, " time"]:
         f"`times` must have one axis with at least one time, got shape {tuple(times.shape)}",
     )
     increasing = bool((points.diff() > 0).all() & points.isfinite().all())
-    check.require(increasing, "`times` must be finite and increase from each step to the next, and do not")
+    check.require(increasing, "`times` must be finite and increase from each step to the next")
     return points

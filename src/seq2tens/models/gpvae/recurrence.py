@@ -1,8 +1,8 @@
 """Linear recurrences along time, and traces with covariances that such a recurrence generates.
 
-The time axis is the last but one; it is cut into blocks of about √L steps, so that a loop runs over the steps
-of all blocks at once and another over blocks. Everything is made of sums and products, never of quotients of
-cumulative products, which would under- or overflow on long sequences.
+The time axis is the last but one. It is cut into blocks of about √L steps, so that one loop runs over the
+steps of all blocks at once and another over the blocks. All formulas use sums and products, never quotients
+of cumulative products, which would underflow or overflow on long sequences.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from torch.nn import functional as torch_F
 Steps = Float[Tensor, "*batch time latent"]
 Blocks = Float[Tensor, "*batch blocks steps latent"]
 
-SMALLEST_BLOCK = 16  # below, the loop over steps costs less than another level of structure
+SMALLEST_BLOCK = 16  # with smaller blocks, a plain loop over the steps is faster
 
 
 def backward_recurrence(ratio: Float[Tensor, "*shared time latent"], input: Steps) -> Steps:
-    """x_i = u_i + r_i x_{i+1} from the last step to the first, in O(L); the last ratio has no effect."""
+    """Solve x_i = u_i + r_i x_{i+1} from the last step to the first in O(L); the last ratio has no effect."""
     time = input.shape[-2]
     ratio, input = (_blocks(t, block_size(time)) for t in torch.broadcast_tensors(ratio, input))
     within, reach = _solve_blocks(ratio, input)
@@ -33,10 +33,10 @@ def trace_of_product(
     variance: Float[Tensor, "batch time latent"],
     ratio: Float[Tensor, "batch time latent"],
 ) -> Float[Tensor, "batch latent"]:
-    """tr(P A) for a symmetric P and A_ij = A_jj r_i ⋯ r_{j-1} (i < j), in O(L²), A never being formed.
+    """Return tr(P A) for a symmetric P and A_ij = A_jj r_i ⋯ r_{j-1} (i < j), in O(L²), without forming A.
 
-    Pairs of steps in one block are summed up by their distance; for pairs in different blocks the product
-    splits into that up to the end of the block of i and that from there to j, and a matrix product sums.
+    Pairs of steps in one block are summed by their distance. For pairs in different blocks, the product
+    splits at the end of the block of i, and a matrix product computes the sum.
     """
     time = variance.shape[-2]
     size = block_size(time)
@@ -45,7 +45,7 @@ def trace_of_product(
 
 
 def block_size(time: int) -> int:
-    """Steps per block: as many as balance both loops."""
+    """Return the number of steps per block, which balances both loops."""
     return min(time, max(SMALLEST_BLOCK, math.isqrt(time)))
 
 
@@ -55,7 +55,7 @@ def _blocks(x: Tensor, size: int) -> Blocks:
 
 
 def _solve_blocks(ratio: Blocks, input: Blocks) -> tuple[Blocks, Blocks]:
-    """The recurrence in each block from 0 on, and the factor with which what comes in reaches each step."""
+    """Solve the recurrence in each block, starting from 0; also return the factors of the incoming value."""
     ratios, inputs = ratio.unbind(-2), input.unbind(-2)
     within, reach = [inputs[-1]], [ratios[-1]]
     for r, u in zip(ratios[-2::-1], inputs[-2::-1], strict=True):
@@ -65,7 +65,7 @@ def _solve_blocks(ratio: Blocks, input: Blocks) -> tuple[Blocks, Blocks]:
 
 
 def _incoming(within: Blocks, reach: Blocks) -> Float[Tensor, "*batch blocks 1 latent"]:
-    """What enters each block from the one after it."""
+    """Return the value that enters each block from the one after it."""
     starts, factors = within[..., 0, :].unbind(-2), reach[..., 0, :].unbind(-2)
     carried = [torch.zeros_like(starts[-1])]
     for start, factor in zip(starts[:0:-1], factors[:0:-1], strict=True):
@@ -88,7 +88,7 @@ def _trace_within_blocks(matrix: Tensor, variance: Tensor, ratio: Tensor, size: 
 
 
 def _trace_between_blocks(matrix: Tensor, variance: Tensor, ratio: Tensor, size: int) -> Tensor:
-    """The sum over i < j in different blocks of P_ij A_ij."""
+    """Return the sum of P_ij A_ij over i < j in different blocks."""
     time = variance.shape[-2]
     blocks = _blocks(ratio, size)
     to_end = _solve_blocks(blocks, torch.zeros_like(blocks))[1]
@@ -106,7 +106,7 @@ def _trace_between_blocks(matrix: Tensor, variance: Tensor, ratio: Tensor, size:
 
 
 def _products_before(ratio: Blocks) -> Blocks:
-    """r_s ⋯ r_{j-1} for each step j of a block that starts with s."""
+    """Return r_s ⋯ r_{j-1} for each step j of a block that starts with s."""
     products = [torch.ones_like(ratio[..., 0, :])]
     for r in ratio.unbind(-2)[:-1]:
         products.append(products[-1] * r)

@@ -16,10 +16,9 @@ from seq2tens.data.batches import PackedSteps, content_digest
 
 
 class IncompleteBatch(NamedTuple):
-    """Sequences with 0 where nothing was observed; `lengths` is None if there is no padding.
+    """Sequences with 0 for entries that were not observed; `lengths` is None if there is no padding.
 
-    For scores `truth` has more entries than were observed, those that are `hidden` among them; otherwise both
-    are None.
+    For scoring, `truth` holds the values of the `hidden` entries; otherwise both are None.
     """
 
     values: Float[Tensor, "rows time channels"]
@@ -31,17 +30,17 @@ class IncompleteBatch(NamedTuple):
 
 @runtime_checkable
 class Part(Sized, Protocol):
-    """`Incomplete`, or data that becomes it a few rows at a time."""
+    """`Incomplete` data, or data that return it for some rows."""
 
     def __getitem__(self, rows: np.ndarray, /) -> Incomplete: ...
 
 
 class IncompleteSource:
-    """Sequences of one length, made when they are asked for.
+    """Source of sequences of equal length, created on demand.
 
     Args:
-        part: `Incomplete`, or anything that gives it for some rows, such as `TurningDigits`.
-        scored: batches have what is needed to score an imputation.
+        part: `Incomplete`, or anything that returns it for some rows, such as `TurningDigits`.
+        scored: whether batches hold the truth, to score an imputation.
     """
 
     def __init__(self, part: Part, *, scored: bool = False) -> None:
@@ -51,7 +50,7 @@ class IncompleteSource:
         return len(self.part)
 
     def batch(self, rows: Tensor) -> IncompleteBatch:
-        """The chosen rows."""
+        """Return the chosen rows."""
         chosen = self.part[rows.numpy()]
         values, observed = torch.from_numpy(chosen.values), torch.from_numpy(chosen.observed)
         if not self.scored:
@@ -62,7 +61,7 @@ class IncompleteSource:
 
 
 class RaggedSource:
-    """Sequences of unequal length with NaN where nothing was observed."""
+    """Source of sequences of unequal length with NaN for missing entries."""
 
     def __init__(self, sequences: Sequences) -> None:
         values = torch.tensor(sequences.values, dtype=torch.float32)
@@ -75,11 +74,11 @@ class RaggedSource:
         return len(self.lengths)
 
     def batch(self, rows: Tensor) -> IncompleteBatch:
-        """The chosen rows."""
+        """Return the chosen rows."""
         index = self.steps.padded(rows)
         return IncompleteBatch(index.gather(self.values), index.gather(self.observed), index.lengths)
 
     @cached_property
     def digest(self) -> str:
-        """A hash of all there is."""
+        """A hash of the contents."""
         return content_digest(self.values, self.observed, self.lengths)

@@ -1,4 +1,4 @@
-"""Which observed entries are hidden in training, so that a network learns to predict them."""
+"""Selection of observed entries to hide in training, so that a network learns to predict them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BLOCKS, CHANNELS = 0.15, 0.1
 
 
 def check_hide(hide: Hide, channels: int) -> None:
-    """Require a pattern, or numbers of channels."""
+    """Require a pattern, or a list of channels."""
     if isinstance(hide, str):
         known = ", ".join(map(repr, get_args(Pattern)))
         require(
@@ -34,7 +34,7 @@ def check_hide(hide: Hide, channels: int) -> None:
 
 
 def hidden_entries(observed: Observed, hide: Hide) -> Observed:
-    """Entries to hide, drawn from torch's global generator.
+    """Draw entries to hide from torch's global generator.
 
     Each sequence has its own rate. `"points"`: independent entries; `"blocks"`: intervals of time in some of
     the channels; `"channels"`: whole channels; `"mixed"`: one of these for each sequence, mostly points. A
@@ -62,7 +62,7 @@ def _channels(observed: Observed, rate: Float[Tensor, "batch 1 1"]) -> Observed:
 
 
 def _blocks(observed: Observed, rate: Float[Tensor, "batch 1 1"]) -> Observed:
-    """In half of the channels, one interval that covers this fraction of the time."""
+    """Hide one interval that covers this fraction of the time, in half of the channels."""
     batch, time, channels = observed.shape
     draws = torch.rand(2, batch, 1, channels, device=observed.device)
     length = (rate * time).ceil()

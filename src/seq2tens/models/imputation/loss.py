@@ -16,13 +16,16 @@ from seq2tens.data.elapsed import since_start
 from seq2tens.models.imputation.hiding import Hide, hidden_entries
 from seq2tens.models.imputation.network import LEVELS, MEDIAN, Entries
 
-# How much the causal half counts, and the median among the quantiles.
+# Weight of the causal half, and of the median relative to the other quantiles.
 CAUSAL_WEIGHT, MEDIAN_WEIGHT = 0.5, 2.0
 
 
 class GapBatch(NamedTuple):
-    """Sequences, 0 where nothing was observed; `hidden` marks the entries to predict, None if the loss draws
-    them. Times begin at 0 and are constant beyond the end."""
+    """Sequences with 0 for entries that were not observed.
+
+    `hidden` marks the entries to predict; None if the loss draws them. Times begin at 0 and are constant
+    beyond the end.
+    """
 
     values: Float[Tensor, "rows time channels"]
     observed: Bool[Tensor, "rows time channels"]
@@ -32,14 +35,14 @@ class GapBatch(NamedTuple):
     hidden: Bool[Tensor, "rows time channels"] | None = None
 
     def seen(self, hidden: Bool[Tensor, "rows time channels"]) -> tuple[Tensor | None, ...]:
-        """Arguments of the network with these entries hidden."""
+        """Return the arguments of the network with these entries hidden."""
         observed = self.observed & ~hidden
         values = torch.where(observed, self.values, 0.0)
         return values, observed, self.times, self.lengths, self.static
 
 
 class GapSource:
-    """Sequences of variable length as batches, NaN where nothing was observed.
+    """Source of sequences of variable length with NaN for missing entries.
 
     Args:
         sequences: standardised sequences; times and static features are used.
@@ -67,7 +70,7 @@ class GapSource:
         return len(self.lengths)
 
     def batch(self, rows: Tensor) -> GapBatch:
-        """The chosen rows."""
+        """Return the chosen rows."""
         index = self.steps.padded(rows)
         return GapBatch(
             index.gather(self.values),
@@ -94,7 +97,7 @@ class PinballLoss:
         self.hide = hide
 
     def __call__(self, model: nn.Module, batch: GapBatch) -> tuple[Tensor, float]:
-        """The mean over the hidden entries, and how many there are."""
+        """Return the mean over the hidden entries, and their number."""
         hidden = hidden_entries(batch.observed, self.hide) if batch.hidden is None else batch.hidden
         entries, count = some_entries(hidden)
         truth = batch.values[entries]
@@ -104,8 +107,10 @@ class PinballLoss:
 
 
 def some_entries(hidden: Bool[Tensor, "batch time channels"]) -> tuple[Entries, int]:
-    """Indices of the hidden entries, and their number; if there are none, one entry that has no weight, as a
-    network needs at least one."""
+    """Return the indices of the hidden entries, and their number.
+
+    If there are none, one entry without weight is returned, since a network needs at least one.
+    """
     rows, steps, channels = hidden.nonzero(as_tuple=True)
     if len(rows):
         return (rows, steps, channels), len(rows)
@@ -116,7 +121,7 @@ def some_entries(hidden: Bool[Tensor, "batch time channels"]) -> tuple[Entries, 
 def pinball(
     quantiles: Float[Tensor, "entries levels"], truth: Float[Tensor, " entries"]
 ) -> Float[Tensor, " entries"]:
-    """The loss of each entry; the median counts more than any other level."""
+    """Return the loss of each entry; the median has a larger weight than the other levels."""
     levels = quantiles.new_tensor(LEVELS)
     weights = quantiles.new_ones(len(LEVELS))
     weights[MEDIAN] = MEDIAN_WEIGHT

@@ -1,4 +1,4 @@
-"""The network: a causal and an anti-causal stream of LS2T blocks, and a read-out for each missing entry."""
+"""A network for imputation: causal and anti-causal LS2T blocks, and a read-out for each missing entry."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from seq2tens.nn.dense import Dense
 # Levels of the predicted quantiles of an entry; the fourth is the median.
 LEVELS = (0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98)
 MEDIAN = LEVELS.index(0.5)
-# Quantiles are at least so far apart, in standard deviations of a channel.
+# Smallest distance between quantiles, in standard deviations of a channel.
 LEAST_STEP = 1e-4
-# Features of the state of a step, and of a channel's embedding, in a channel's read-out.
+# Number of features of the state and of the channel's embedding in a read-out.
 STATE, NAME = 16, 8
 
 Entries = tuple[Int[Tensor, " entries"], Int[Tensor, " entries"], Int[Tensor, " entries"]]
@@ -62,7 +62,7 @@ class Block(Network):
         )
 
     def compute(self, x: Series, context: Whole) -> Tensor:
-        """Three additions."""
+        """Apply the three residual parts in turn."""
         before_convolution, before_ls2t, after_ls2t, before_perceptron = self.norms
         local = context.convolve(
             self.convolution, self._neighbours(before_convolution(x), self.reach, context), True
@@ -80,8 +80,7 @@ class Block(Network):
 
 
 class Trunk(Network):
-    """The state that summarises the past of each step, or with `reverse` its future: `(batch, time,
-    width)`."""
+    """Blocks whose output `(batch, time, width)` summarises the past of each step, or its future."""
 
     def __init__(self, in_features: int, width: int, blocks: list[Block]) -> None:
         super().__init__()
@@ -93,7 +92,7 @@ class Trunk(Network):
         )
 
     def compute(self, x: Series, context: Whole) -> Tensor:
-        """One block after the other."""
+        """Apply the blocks in turn."""
         h = self.embed(x)
         for block in self.blocks:
             h = block(h, context=context)
@@ -122,7 +121,7 @@ class ReadOut(nn.Module):
         base: Float[Tensor, "batch time channels"],
         entries: Entries | None = None,
     ) -> Quantiles:
-        """Of the given entries, one per row, or of all of them."""
+        """Return the quantiles of the given entries, one per row, or of all entries."""
         state_features = self.state(state).unflatten(-1, (self.channels, STATE))
         if entries is None:
             names = self.name.expand(*features.shape[:3], NAME)
@@ -138,7 +137,7 @@ class ReadOut(nn.Module):
 
 
 def _chosen(x: Float[Tensor, "batch time channels *rest"], entries: Entries) -> Tensor:
-    """The entries in rows; `index_select` has a gradient that is several times as fast as indexing's."""
+    """Return the entries as rows; the gradient of `index_select` is several times as fast as indexing's."""
     sequence, step, channel = entries
     rows = (sequence * x.shape[1] + step) * x.shape[2] + channel
     return x.flatten(0, 2).index_select(0, rows)
@@ -147,7 +146,7 @@ def _chosen(x: Float[Tensor, "batch time channels *rest"], entries: Entries) -> 
 def quantiles(
     raw: Float[Tensor, "*rows outputs"], base: Float[Tensor, "*rows"]
 ) -> Float[Tensor, "*rows levels"]:
-    """Increasing values around the median, raw[0] plus the fraction sigmoid(raw[1] + 2) of the base."""
+    """Return increasing values around the median, raw[0] plus a fraction sigmoid(raw[1] + 2) of the base."""
     median = (torch.sigmoid(raw[..., 1] + 2) * base + raw[..., 0])[..., None]
     steps = torch_F.softplus(raw[..., 2:] - 1) + LEAST_STEP
     below, above = steps[..., :MEDIAN].cumsum(-1), steps[..., MEDIAN:].cumsum(-1)
@@ -155,8 +154,10 @@ def quantiles(
 
 
 class CausalFiller(Network):
-    """The causal half, which can be streamed: maps the features of `look_back` and static features to
-    quantiles, `(batch, time, channels · levels)`."""
+    """The causal half, which can be streamed.
+
+    It maps the features of `look_back` and static features to quantiles, `(batch, time, channels · levels)`.
+    """
 
     def __init__(self, channels: int, static: int, width: int, blocks: list[Block], hidden: int) -> None:
         super().__init__()
@@ -166,7 +167,7 @@ class CausalFiller(Network):
         self.in_features = self.trunk.in_features
 
     def compute(self, x: Series, context: Whole) -> Tensor:
-        """The quantiles of all entries, as if none of them were observed."""
+        """Return the quantiles of all entries, as if none of them were observed."""
         features = by_channel(x, self.channels)
         return self.read_out(self.trunk(x, context=context), features, features[..., 0]).flatten(2)
 
@@ -216,7 +217,7 @@ class GapFiller(nn.Module):
         *,
         entries: Entries,
     ) -> Filled:
-        """Quantiles of the entries, which must not be observed."""
+        """Return the quantiles of the entries, which must not be observed."""
         encoded = self.encode(values, observed, times, lengths, static)
         return Filled(self.tell(encoded, entries), self.tell_by_past(encoded, entries))
 
@@ -228,7 +229,7 @@ class GapFiller(nn.Module):
         lengths: Int[Tensor, " batch"] | None = None,
         static: Float[Tensor, "batch static"] | None = None,
     ) -> Encoded:
-        """The states of both directions at each step; the values of missing entries must be 0.
+        """Return the states of both directions at each step; the values of missing entries must be 0.
 
         Beyond `lengths` nothing is observed, and times are constant.
         """
@@ -241,20 +242,20 @@ class GapFiller(nn.Module):
         )
 
     def tell(self, encoded: Encoded, entries: Entries) -> Quantiles:
-        """Quantiles of entries, given all other steps."""
+        """Return the quantiles of entries, given all other steps."""
         line, share = straight_lines(encoded.back, encoded.ahead)
         features = torch.cat([encoded.back, encoded.ahead, line[..., None], share[..., None]], dim=-1)
         return self.read_out(torch.cat([encoded.past, encoded.future], dim=-1), features, line, entries)
 
     def tell_by_past(self, encoded: Encoded, entries: Entries) -> Quantiles:
-        """Quantiles of entries, given the steps up to their own."""
+        """Return the quantiles of entries, given the steps up to their own."""
         return self.causal.read_out(encoded.past, encoded.back, encoded.back[..., 0], entries)
 
     @staticmethod
     def views(
         values: Tensor, observed: Tensor, times: Tensor, static: Tensor | None
     ) -> list[Float[Tensor, "batch time features"]]:
-        """The inputs of the two directions: every step with its past, and with its future."""
+        """Return the inputs of the two directions: every step with its past, and with its future."""
         back, _ = look_back(values, observed, times)
         ahead, _ = look_back(values.flip(1), observed.flip(1), times.flip(1))
         rows = [] if static is None else [static[:, None].expand(-1, values.shape[1], -1)]
@@ -262,13 +263,15 @@ class GapFiller(nn.Module):
 
 
 def by_channel(x: Float[Tensor, "batch time features"], channels: int) -> Tensor:
-    """The features of `look_back` for each channel, `(batch, time, channels, features)`."""
+    """Arrange the features of `look_back` by channel, `(batch, time, channels, features)`."""
     return x[..., : FEATURES * channels].unflatten(-1, (FEATURES, channels)).mT
 
 
 def straight_lines(past: Tensor, future: Tensor) -> tuple[Tensor, Tensor]:
-    """Linear interpolation between the last value and the next, and the elapsed fraction of the gap; if only
-    one of them exists, that value, and 0.5."""
+    """Interpolate linearly between the last value and the next; also return the elapsed fraction of the gap.
+
+    If only one of them exists, that value and 0.5 are returned.
+    """
     last, _, since, had, *_ = past.unbind(-1)
     following, _, until, has, *_ = future.unbind(-1)
     since, until = since.expm1(), until.expm1()

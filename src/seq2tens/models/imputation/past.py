@@ -8,13 +8,16 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-# Features of a channel at a step, see `look_back`.
+# Number of features of a channel at a step, see `look_back`.
 FEATURES = 6
 
 
 class Past(NamedTuple):
-    """The state that later steps need: the last value of each channel and its time, the sum and number
-    of its values, and the time of the last step."""
+    """The state that later steps need.
+
+    It holds the last value of each channel and its time, the sum and number of its values, and the time of
+    the last step.
+    """
 
     value: Float[Tensor, "batch channels"]
     time: Float[Tensor, "batch channels"]
@@ -24,7 +27,7 @@ class Past(NamedTuple):
 
     @classmethod
     def before(cls, values: Float[Tensor, "batch time channels"], start: Float[Tensor, " batch"]) -> Past:
-        """The state before the first step; for channels not yet observed, time is counted from there."""
+        """Return the state before the first step, from which time is counted until a channel is observed."""
         zeros = torch.zeros_like(values[:, 0])
         return cls(zeros, start[:, None].expand_as(zeros), zeros, zeros, start)
 
@@ -35,7 +38,7 @@ def look_back(
     times: Float[Tensor, "batch time"],
     past: Past | None = None,
 ) -> tuple[Float[Tensor, "batch time features"], Past]:
-    """Features of every step, and the state for later steps.
+    """Return the features of every step, and the state for later steps.
 
     There are six for each channel, feature by feature: the value, or the last one before it; whether it was
     observed; log(1 + the time since the last one); whether there is one; the mean of the earlier values,
@@ -76,7 +79,7 @@ def look_back(
 
 
 def _last_before(observed: Bool[Tensor, "batch time channels"]) -> Tensor:
-    """The last step before each at which a channel was observed, -1 where there is none."""
+    """Return the last step before each step at which a channel was observed, -1 if there is none."""
     steps = torch.arange(observed.shape[1], device=observed.device)[:, None]
     last = torch.where(observed, steps, -1).cummax(dim=1).values
     return torch.cat([torch.full_like(last[:, :1], -1), last[:, :-1]], dim=1)

@@ -1,7 +1,7 @@
 """Classifiers of sequences at irregular times with missing entries, written from their papers' descriptions.
 
 All have one interface: `Network(n_channels, n_static, n_classes, ...)`, called with a `data.Batch` of
-standardised values, gives logits. They train with `training.fit` on an `IrregularSource`.
+standardised values, returns logits. They train with `training.fit` on an `IrregularSource`.
 """
 
 from seq2tens.models.irregular.gru_d import GRUD

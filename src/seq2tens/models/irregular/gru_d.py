@@ -20,14 +20,14 @@ class GRUD(IrregularNetwork):
     with the time δ since a channel was observed, its last value decays towards the mean by
     exp(-max(0, w δ + b)), and the state decays towards 0 by exp(-max(0, W δ + b)) of all channels' δ.
 
-    Static features give the initial state. The GRU-D of PyPOTS reads the decayed state as a further input,
-    too.
+    Static features determine the initial state. Unlike here, the GRU-D of PyPOTS also takes the decayed state
+    as a further input.
 
     Args:
         input_dropout: see `DropoutGRU`.
         recurrent_dropout: see `DropoutGRU`.
 
-    The others are those of every `IrregularNetwork`; `horizon` is the unit of δ.
+    The other arguments are those of every `IrregularNetwork`; `horizon` is the unit of δ.
     """
 
     def __init__(
@@ -43,14 +43,14 @@ class GRUD(IrregularNetwork):
         super().__init__(n_channels, n_static, n_classes, **shared)
         self.input_dropout, self.recurrent_dropout = input_dropout, recurrent_dropout
         self.initial = StaticState(n_static, self.width)
-        # Rates start above 0: below it the maximum has no gradient.
+        # Rates start above 0, since the maximum has no gradient below it.
         self.input_rate = nn.Parameter(torch.rand(n_channels))
         self.input_offset = nn.Parameter(torch.zeros(n_channels))
         self.state_rate = nn.Linear(n_channels, self.width)
         self.cell = nn.GRUCell(2 * n_channels, self.width)
 
     def summarize(self, readings: Readings) -> Float[Tensor, "batch width"]:
-        """The state after the last step."""
+        """Return the state after the last step."""
         gaps = readings.gaps() / self.horizon
         decayed = readings.filled() * decay(self.input_rate * gaps + self.input_offset)
         values = torch.where(readings.observed, readings.values, decayed)
@@ -68,5 +68,5 @@ class GRUD(IrregularNetwork):
 
 
 def decay(exponent: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
-    """What is left, between 0 and 1."""
+    """Return the factor exp(-max(0, exponent)), between 0 and 1."""
     return torch.exp(-exponent.relu())

@@ -1,4 +1,4 @@
-"""GRU-Simple: a recurrent network that is told what is missing."""
+"""GRU-Simple: a recurrent network with observation masks as additional inputs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ class GRUSimple(IrregularNetwork):
     """A gated recurrent network on values, observation masks and times since observation.
 
     GRU-Simple of Che et al., "Recurrent neural networks for multivariate time series with missing values"
-    (2018). Static features give the initial state.
+    (2018). Static features determine the initial state.
 
     Args:
-        fill: entries that were not observed are the channel's `"last"` value or `"zero"`, the mean.
+        fill: fill missing entries with the channel's `"last"` value or with `"zero"`, the mean.
         input_dropout: see `DropoutGRU`.
         recurrent_dropout: see `DropoutGRU`.
 
-    The others are those of every `IrregularNetwork`; `horizon` is the unit of times since observation.
+    The other arguments are those of every `IrregularNetwork`; `horizon` is the unit of times since
+    observation.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class GRUSimple(IrregularNetwork):
         self.recurrent = DropoutGRU(3 * n_channels, self.width, input_dropout, recurrent_dropout)
 
     def summarize(self, readings: Readings) -> Float[Tensor, "batch width"]:
-        """The state after the last step."""
+        """Return the state after the last step."""
         values, gaps = readings.filled(self.fill), readings.gaps() / self.horizon
         rows = torch.cat([values, readings.mask, gaps], dim=-1)
         return readings.last(self.recurrent(rows, self.initial(readings.static)))

@@ -1,4 +1,4 @@
-"""Interpolation-prediction network: channels are put on common points of time, then read by a GRU."""
+"""Interpolation-prediction network: channels are interpolated at common times, then read by a GRU."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from seq2tens.models.irregular.readings import Observations, Readings
 from seq2tens.models.irregular.recurrent import DropoutGRU
 from seq2tens.models.irregular.segments import segment_exp, segment_sum
 
-# Of the paper: how much sharper the kernel of the transient component is, and the part of the observations
-# that is hidden and to be found again.
+# From the paper: how much sharper the kernel of the transient component is, and the fraction of the
+# observations that is hidden and reconstructed.
 SHARPER = 10.0
 HIDDEN = 0.2
 
@@ -25,12 +25,12 @@ OnPoints = Float[Tensor, "batch points channels"]
 
 
 class Interpolation(nn.Module):
-    """Observations of each channel, brought to given points of time by kernels exp(-a (r - t)²).
+    """Interpolation of the observations of each channel at given times by kernels exp(-a (r - t)²).
 
     The smooth interpolant is a kernel-weighted mean per channel, mixed over channels in proportion to their
-    intensities (sums of kernels) by a learned matrix; the transient one is what a sharper kernel sees beyond
-    it. Every observation is paired with the points of its own sequence only, so the cost grows with what was
-    observed, not with channels × steps.
+    intensities (sums of kernels) by a learned matrix. The transient one is the difference between it and the
+    mean with a sharper kernel. Every observation is paired only with the points of its own sequence, so the
+    cost grows with the number of observations, not with channels × steps.
     """
 
     def __init__(self, n_channels: int, unit: float) -> None:
@@ -40,12 +40,12 @@ class Interpolation(nn.Module):
         self.mixing = nn.Parameter(torch.eye(n_channels))
 
     def forward(self, seen: Observations, points: Points) -> tuple[OnPoints, OnPoints, OnPoints]:
-        """The smooth interpolant, the transient one and the intensity, at each point."""
+        """Return the smooth interpolant, the transient one and the intensity at each point."""
         distances = ((points[seen.rows] - seen.times[:, None]) / self.unit) ** 2
         sharpness = self.log_sharpness.exp()[seen.channels, None]
         alone, intensity = self._weighted_mean(seen, -sharpness * distances, len(points))
         sharp, _ = self._weighted_mean(seen, -SHARPER * sharpness * distances, len(points))
-        # Far from all observations every intensity underflows; the quotient then is 0.
+        # Far from all observations every intensity underflows; the quotient is then 0.
         share = intensity / intensity.sum(-1, keepdim=True).clamp(min=torch.finfo(alone.dtype).tiny)
         smooth = (share * alone) @ self.mixing
         return smooth, sharp - smooth, intensity
@@ -53,12 +53,12 @@ class Interpolation(nn.Module):
     def _weighted_mean(
         self, seen: Observations, exponents: Float[Tensor, "observations points"], n_rows: int
     ) -> tuple[OnPoints, OnPoints]:
-        """Per channel, the mean weighted with exponentials, and the sum of these."""
+        """Return, for each channel, the mean weighted by exponentials, and the sum of the weights."""
         n_channels = len(self.log_sharpness)
         groups, n_groups = seen.rows * n_channels + seen.channels, n_rows * n_channels
         weights, top = segment_exp(exponents, groups, n_groups)
         total = segment_sum(weights, groups, n_groups)
-        # The largest weight of a group is 1, so a total below 1 is that of an empty group.
+        # The largest weight of a group is 1, so only an empty group has a total below 1.
         mean = segment_sum(weights * seen.values[:, None], groups, n_groups) / total.clamp(min=1)
         per_channel = (
             each.view(n_rows, n_channels, -1).transpose(1, 2) for each in (mean, total * top.exp())
@@ -70,16 +70,16 @@ class IPNet(IrregularNetwork):
     """Interpolation to reference points, then a gated recurrent network.
 
     Shukla and Marlin, "Interpolation-prediction networks for irregularly sampled time series" (2019). Static
-    features give the initial state. In training a part of the observations is hidden, and the smooth
-    interpolant of the others is to find them: `auxiliary_loss`.
+    features determine the initial state. In training, some of the observations are hidden and reconstructed
+    by the smooth interpolant of the others: `auxiliary_loss`.
 
     Args:
-        n_references: reference points, evenly from 0 to `horizon`.
-        auxiliary_weight: how much the reconstruction counts.
+        n_references: number of reference points, evenly spaced from 0 to `horizon`.
+        auxiliary_weight: weight of the reconstruction loss.
         input_dropout: see `DropoutGRU`.
         recurrent_dropout: see `DropoutGRU`.
 
-    The others are those of every `IrregularNetwork`.
+    The other arguments are those of every `IrregularNetwork`.
     """
 
     def __init__(
@@ -104,13 +104,13 @@ class IPNet(IrregularNetwork):
         self.recurrent = DropoutGRU(3 * n_channels, self.width, input_dropout, recurrent_dropout)
 
     def summarize(self, readings: Readings) -> Float[Tensor, "batch width"]:
-        """The state at the last reference point."""
+        """Return the state at the last reference point."""
         points = self.references.to(readings.values).expand(len(readings.values), -1)
         rows = torch.cat(self.interpolation(readings.observations(), points), dim=-1)
         return self.recurrent(rows, self.initial(readings.static))[:, -1]
 
     def auxiliary_loss(self, batch: Batch) -> Float[Tensor, ""]:
-        """The mean squared error at hidden observations, times its weight."""
+        """Return the mean squared error at hidden observations, times its weight."""
         readings = self.read(batch)
         hidden = readings.observed & (torch.rand_like(readings.values) < HIDDEN)
         seen = readings._replace(observed=readings.observed & ~hidden).observations()

@@ -1,4 +1,4 @@
-"""Latent ODE: a sequence is explained by where a differential equation starts."""
+"""Latent ODE: a sequence is represented by the initial value of a latent differential equation."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Latent = Float[Tensor, "batch latent"]
 
 
 class BackwardEncoder(nn.Module):
-    """A recurrent network that reads a sequence from its end to time 0; its state moves between observations.
+    """A recurrent network that reads a sequence backwards to time 0; an ODE moves its state between steps.
 
-    The equation has no explicit time, so every row takes one step over its own gap: the cost is that of a
-    recurrent network with as many steps as the longest sequence, however the times of the rows differ.
+    The equation is autonomous, so every row takes one step over its own gap. The cost is that of a recurrent
+    network with as many steps as the longest sequence, even if the times of the rows differ.
     """
 
     def __init__(self, n_channels: int, n_static: int, width: int, hidden: int) -> None:
@@ -32,7 +32,7 @@ class BackwardEncoder(nn.Module):
         self.cell = nn.GRUCell(2 * n_channels, width)
 
     def forward(self, readings: Readings, horizon: float) -> Float[Tensor, "batch width"]:
-        """The state at time 0."""
+        """Return the state at time 0."""
         updated = (readings.inside & readings.observed.any(-1))[..., None].unbind(1)
         inputs = torch.cat([readings.values, readings.mask], dim=-1).unbind(1)
         earlier = readings.times.diff(dim=1, prepend=torch.zeros_like(readings.times[:, :1]))
@@ -45,21 +45,21 @@ class BackwardEncoder(nn.Module):
 
 
 class LatentODE(IrregularNetwork):
-    """An encoder for the initial value of a latent differential equation, from which the class is told.
+    """An encoder of the initial value of a latent differential equation, from which the class is predicted.
 
     Rubanova, Chen and Duvenaud, "Latent ordinary differential equations for irregularly-sampled time series"
-    (2019). The initial value has a Gaussian posterior; its mean is classified, in training a draw. The
-    evidence bound of the decoded trajectory is `auxiliary_loss`. The trajectory is solved on an even grid for
-    all rows together and is linear between its points.
+    (2019). The initial value has a Gaussian posterior; its mean is classified, or in training a draw. The
+    negative evidence lower bound of the decoded trajectory is `auxiliary_loss`. The trajectory is solved on
+    an even grid for all rows together, and interpolated linearly.
 
     Args:
         latent: size of the initial value.
-        hidden: of the networks that are right-hand sides.
-        n_grid: steps of the decoder.
-        auxiliary_weight: how much the evidence bound, per observation, counts.
+        hidden: hidden width of the vector fields and of the classifier.
+        n_grid: number of steps of the decoder.
+        auxiliary_weight: weight of the evidence lower bound per observation.
 
-    The others are those of every `IrregularNetwork`; `width` is that of the encoder's state. Static features
-    give that state at first and are joined to the initial value.
+    The other arguments are those of every `IrregularNetwork`; `width` is that of the encoder's state. Static
+    features determine that state initially, and are also concatenated to the initial value.
     """
 
     def __init__(
@@ -85,25 +85,25 @@ class LatentODE(IrregularNetwork):
         self.log_noise = nn.Parameter(torch.zeros(n_channels))
 
     def summarize(self, readings: Readings) -> Float[Tensor, "batch hidden"]:
-        """Features of the initial value and the static features."""
+        """Return features of the initial value and the static features."""
         mean, log_scale = self.encode(readings)
         start = draw(mean, log_scale) if self.training else mean
         return self.classifier(torch.cat([start, readings.static], dim=-1))
 
     def encode(self, readings: Readings) -> tuple[Latent, Latent]:
-        """Mean and logarithm of the scale of the initial value."""
+        """Return mean and log-scale of the posterior of the initial value."""
         mean, log_scale = self.posterior(self.encoder(readings, self.horizon)).chunk(2, dim=-1)
         return mean, log_scale
 
     def decode(
         self, start: Latent, times: Float[Tensor, "batch time"]
     ) -> Float[Tensor, "batch time channels"]:
-        """The mean of every channel at the given times."""
+        """Return the mean of every channel at the given times."""
         states = trajectory(self.field, start, 1.0, self.n_grid)
         return self.decoder(between(states, times * (self.n_grid / self.horizon)))
 
     def auxiliary_loss(self, batch: Batch) -> Float[Tensor, ""]:
-        """The negative evidence bound per observation, times its weight."""
+        """Return the negative evidence lower bound per observation, times its weight."""
         readings = self.read(batch)
         mean, log_scale = self.encode(readings)
         decoded = self.decode(draw(mean, log_scale), readings.times)
@@ -115,10 +115,10 @@ class LatentODE(IrregularNetwork):
 
 
 def draw(mean: Latent, log_scale: Latent) -> Latent:
-    """A draw from the posterior through which gradients pass."""
+    """Draw from the posterior by reparametrisation, so that gradients pass."""
     return mean + log_scale.exp() * torch.randn_like(mean)
 
 
 def divergence(mean: Latent, log_scale: Latent) -> Float[Tensor, " batch"]:
-    """Of the posterior from the standard normal distribution, in nats."""
+    """Return the Kullback-Leibler divergence of the posterior from the standard normal, in nats."""
     return 0.5 * (mean**2 + torch.exp(2 * log_scale) - 1 - 2 * log_scale).sum(-1)

@@ -1,4 +1,4 @@
-"""What the networks have in common."""
+"""Base class and common layers of the networks."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class Shared(TypedDict, total=False):
 
 
 class IrregularNetwork(nn.Module):
-    """A summary of each sequence, dropout, and a linear layer to the logits of the classes.
+    """Base class of the networks: a summary of each sequence, dropout, and a linear layer to the logits.
 
-    A row's logits depend on that row alone: neither padding nor the other rows of a batch change them.
-    A network that learns from more than labels has a method `auxiliary_loss(batch)`; what it returns is to be
-    added to the loss of the labels in training.
+    The logits of a row depend on that row alone, not on padding or on the other rows of a batch. A network
+    with a further loss has a method `auxiliary_loss(batch)`, whose result is added to the classification loss
+    in training.
 
     Args:
-        n_channels: channels of the sequences.
-        n_static: static features.
-        n_classes: classes.
+        n_channels: number of channels of the sequences.
+        n_static: number of static features.
+        n_classes: number of classes.
         width: size of the state, or of the hidden layers.
-        dropout: before the last layer.
-        horizon: the unit of time, as a rule the span of the sequences.
+        dropout: dropout rate before the last layer.
+        horizon: unit of time, usually the time span of the sequences.
         features: size of the summary, by default the width.
     """
 
@@ -62,20 +62,20 @@ class IrregularNetwork(nn.Module):
         self.head = nn.Linear(features, n_classes)
 
     def forward(self, batch: Batch) -> Float[Tensor, "batch classes"]:
-        """Logits of every class."""
+        """Return the logits of the classes."""
         return self.head(self.dropout(self.summarize(self.read(batch))))
 
     def read(self, batch: Batch) -> Readings:
-        """The batch, checked and completed."""
+        """Check a batch and fill in optional fields."""
         return read(batch, self.n_channels, self.n_static)
 
     def summarize(self, readings: Readings) -> Float[Tensor, "batch features"]:
-        """The features from which the classes are told."""
+        """Return the features from which the classes are predicted."""
         raise NotImplementedError
 
 
 class StaticState(nn.Module):
-    """The static features as a vector with which a network starts; without any, one vector for all."""
+    """An initial state computed from the static features; without any, one learned vector for all."""
 
     def __init__(self, n_static: int, width: int) -> None:
         super().__init__()
@@ -83,7 +83,7 @@ class StaticState(nn.Module):
         self.linear = nn.Linear(n_static, width, bias=False) if n_static else None
 
     def forward(self, static: Float[Tensor, "batch features"]) -> Float[Tensor, "batch width"]:
-        """One vector per sequence, bounded like the states of recurrent networks."""
+        """Return one vector per sequence, bounded like the states of recurrent networks."""
         linear = 0.0 if self.linear is None else self.linear(static)
         return torch.tanh(linear + self.bias.expand(len(static), -1))
 
@@ -99,6 +99,6 @@ class TimeEncoding(nn.Module):
         self.register_buffer("frequencies", 2 * torch.pi / wavelengths, persistent=False)
 
     def forward(self, times: Float[Tensor, "*any"]) -> Float[Tensor, "*any width"]:
-        """The encoding along a new last axis."""
+        """Return the encoding along a new last axis."""
         angles = times[..., None] * self.frequencies
         return torch.cat([angles.sin(), angles.cos()], dim=-1)

@@ -1,4 +1,4 @@
-"""Solutions of autonomous differential equations with few, fixed steps."""
+"""Solution of autonomous differential equations with a few fixed steps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Field = Callable[[State], State]
 
 
 def rk4_step(field: Field, state: State, span: Float[Tensor, "batch 1"] | float) -> State:
-    """One step of the classical method of Runge and Kutta; rows may advance by different spans of time."""
+    """Take one step of the classical Runge-Kutta method; rows may advance by different spans of time."""
     first = field(state)
     second = field(state + span / 2 * first)
     third = field(state + span / 2 * second)
@@ -22,7 +22,7 @@ def rk4_step(field: Field, state: State, span: Float[Tensor, "batch 1"] | float)
 
 
 def trajectory(field: Field, state: State, span: float, n_steps: int) -> Float[Tensor, "batch points width"]:
-    """The solution at 0, span / n_steps, …, span."""
+    """Return the solution at 0, span / n_steps, …, span."""
     states = [state]
     for _ in range(n_steps):
         states.append(rk4_step(field, states[-1], span / n_steps))
@@ -32,7 +32,7 @@ def trajectory(field: Field, state: State, span: float, n_steps: int) -> Float[T
 def between(
     states: Float[Tensor, "batch points width"], positions: Float[Tensor, "batch time"]
 ) -> Float[Tensor, "batch time width"]:
-    """States at positions 0 … points - 1 along the second axis, linear between them."""
+    """Interpolate states linearly at positions 0 … points - 1 along the second axis."""
     positions = positions.clamp(0, states.shape[1] - 1)
     left = positions.floor().clamp(max=states.shape[1] - 2)
     index = left.long()[..., None].expand(-1, -1, states.shape[2])
@@ -40,5 +40,5 @@ def between(
 
 
 def velocity(width: int, hidden: int) -> nn.Sequential:
-    """A network that is the right-hand side of an equation."""
+    """Return a network for the right-hand side of an equation."""
     return nn.Sequential(nn.Linear(width, hidden), nn.Tanh(), nn.Linear(hidden, width))

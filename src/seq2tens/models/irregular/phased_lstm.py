@@ -1,4 +1,4 @@
-"""Phased LSTM: every unit has a clock of its own and changes only while its gate is open."""
+"""Phased LSTM: every unit has its own clock and changes only while its gate is open."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from seq2tens import _checks as check
 from seq2tens.models.irregular.network import IrregularNetwork, Shared, StaticState
 from seq2tens.models.irregular.readings import Fill, Readings
 
-# Of the paper: the part of its period for which a gate is open at first, and what leaks while it is closed.
+# From the paper: the fraction of its period for which a gate is initially open, and the leak of closed gates.
 OPEN_RATIO = 0.05
 LEAK = 0.001
 
 
 class TimeGate(nn.Module):
-    """How far the gate of each unit is open at given times, between 0 and 1.
+    """The openness of the gate of each unit at given times, between 0 and 1.
 
-    A gate rises and falls linearly in the first `ratio` of its period. While it is closed a little leaks
-    through in training, so that gradients find a way. Periods start log-uniformly between a hundredth of the
+    A gate rises and falls linearly in the first `ratio` of its period. In training, a closed gate leaks a
+    little, so that gradients can pass. Periods are initialised log-uniformly between a hundredth of the
     horizon and the horizon.
     """
 
@@ -35,7 +35,7 @@ class TimeGate(nn.Module):
         self.leak = leak
 
     def forward(self, times: Float[Tensor, "*any"]) -> Float[Tensor, "*any width"]:
-        """The openness along a new last axis."""
+        """Return the openness along a new last axis."""
         turns = (times[..., None] - self.shift) / self.log_period.exp()
         phase = turns - turns.floor()
         # 0 at the beginning of the open part, 1 in its middle, 2 at its end
@@ -48,14 +48,14 @@ class PhasedLSTM(IrregularNetwork):
     """A long short-term memory whose units are updated in phases of real time.
 
     Neil, Pfeiffer and Liu, "Phased LSTM: accelerating recurrent network training for long or event-based
-    sequences" (2016). It reads values and observation masks; static features give the initial state.
+    sequences" (2016). It reads values and observation masks; static features determine the initial state.
 
     Args:
-        fill: entries that were not observed are the channel's `"last"` value or `"zero"`, the mean.
-        since_observed: read the time since each channel was observed as well, in the unit of times.
-        leak: of closed gates in training.
+        fill: fill missing entries with the channel's `"last"` value or with `"zero"`, the mean.
+        since_observed: also read the time since each channel was observed, in the unit of times.
+        leak: leak of closed gates in training.
 
-    The others are those of every `IrregularNetwork`; `horizon` is the longest period at first.
+    The other arguments are those of every `IrregularNetwork`; `horizon` is the longest initial period.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class PhasedLSTM(IrregularNetwork):
         self.cell = nn.LSTMCell((3 if since_observed else 2) * n_channels, self.width)
 
     def summarize(self, readings: Readings) -> Float[Tensor, "batch width"]:
-        """The output after the last step."""
+        """Return the output after the last step."""
         rows = [readings.filled(self.fill), readings.mask]
         inputs = torch.cat([*rows, readings.gaps()] if self.since_observed else rows, dim=-1).unbind(1)
         output = self.initial(readings.static)

@@ -12,12 +12,12 @@ from seq2tens import _checks as check
 from seq2tens import functional as F
 from seq2tens.data import Batch
 
-# What stands in the place of an entry that was not observed: the channel's last value, or its mean.
+# Value of an entry that was not observed: the channel's last value, or its mean.
 Fill = Literal["last", "zero"]
 
 
 class Observations(NamedTuple):
-    """Everything that was observed in a batch, one entry after the other, without padding."""
+    """All observed entries of a batch as a list, without padding."""
 
     rows: Int[Tensor, " observations"]
     channels: Int[Tensor, " observations"]
@@ -26,9 +26,9 @@ class Observations(NamedTuple):
 
 
 class Readings(NamedTuple):
-    """A batch without optional fields; values that were not observed, and padding, are 0 in all of them.
+    """A batch with all optional fields filled in; missing entries and padding are 0.
 
-    With standardised channels that 0 is the mean of the training set.
+    With standardised channels, 0 is the mean of the training set.
     """
 
     values: Float[Tensor, "batch time channels"]
@@ -43,11 +43,11 @@ class Readings(NamedTuple):
         return self.observed.to(self.values)
 
     def filled(self, fill: Fill = "last") -> Float[Tensor, "batch time channels"]:
-        """The last value of each channel, 0 before the first; or 0 wherever nothing was observed."""
+        """Return the last value of each channel, 0 before the first; or 0 for all missing entries."""
         return F.forward_fill(self.values, observed=self.observed) if fill == "last" else self.values
 
     def gaps(self) -> Float[Tensor, "batch time channels"]:
-        """The time since each channel was observed before this step, or since the first step."""
+        """Return the time since each channel was last observed before this step, or since the first step."""
         times = self.times[..., None].expand_as(self.values)
         seen = self.observed.clone()
         seen[:, 0] = True
@@ -56,18 +56,18 @@ class Readings(NamedTuple):
         return torch.where(self.inside[..., None], times - before, 0.0)
 
     def observations(self) -> Observations:
-        """What was observed, as a list."""
+        """Return the observed entries as a list."""
         rows, steps, channels = self.observed.nonzero(as_tuple=True)
         return Observations(rows, channels, self.times[rows, steps], self.values[rows, steps, channels])
 
     def last(self, states: Float[Tensor, "batch time width"]) -> Float[Tensor, "batch width"]:
-        """The state at the end of each sequence."""
+        """Return the state at the end of each sequence."""
         end = (self.inside.sum(1) - 1).clamp(min=0)
         return states[torch.arange(len(states), device=states.device), end]
 
 
 def read(batch: Batch, n_channels: int, n_static: int) -> Readings:
-    """Check a batch and complete it; without times every step counts 1."""
+    """Check a batch and fill in optional fields; without times, steps are one unit apart."""
     check.sequences("batch.values", batch.values)
     check.not_empty("batch.values", batch.values)
     rows, steps, _ = batch.values.shape

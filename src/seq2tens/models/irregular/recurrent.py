@@ -1,4 +1,4 @@
-"""Gated recurrent networks with dropout that is the same at all steps of a sequence."""
+"""Gated recurrent networks whose dropout masks are the same at all steps of a sequence."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class DropoutGRU(nn.GRU):
     """A layer of gated recurrent units, as in Keras: masks are drawn once for each sequence.
 
     Args:
-        in_features: of a step.
-        width: of the state.
-        input_dropout: part of the features that a sequence is not told at any step.
-        recurrent_dropout: part of the state that the gates of a sequence do not see at any step; the state
-            itself is carried on.
+        in_features: number of features of a step.
+        width: size of the state.
+        input_dropout: fraction of the features that is dropped at all steps of a sequence.
+        recurrent_dropout: fraction of the state that is hidden from the gates at all steps of a sequence; the
+            state itself is carried on unchanged.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class DropoutGRU(nn.GRU):
         self.input_dropout, self.recurrent_dropout = input_dropout, recurrent_dropout
 
     def forward(self, rows: Rows, initial: State) -> Float[Tensor, "batch time width"]:  # type: ignore[override]
-        """The states after each step."""
+        """Return the states after each step."""
         if self.training and self.input_dropout:
             rows = rows * mask_like(rows[:, :1], self.input_dropout)
         if self.training and self.recurrent_dropout:
@@ -43,7 +43,7 @@ class DropoutGRU(nn.GRU):
         return super().forward(rows, initial[None])[0]
 
     def masked(self, rows: Rows, state: State, visible: State) -> Float[Tensor, "batch time width"]:
-        """The states where the gates see the state times `visible`."""
+        """Return the states after each step if the gates see the state times `visible`."""
         states = []
         weight, gate_weight, bias, gate_bias = self.all_weights[0]
         for projected in torch_F.linear(rows, weight, bias).unbind(1):
@@ -55,7 +55,7 @@ class DropoutGRU(nn.GRU):
 def gru_step(
     projected: Float[Tensor, "batch three_widths"], state: State, visible: State, gates: tuple[Any, Any]
 ) -> State:
-    """The next state, from an input that is projected already and what the gates see of the state."""
+    """Return the next state, from the projected input and the part of the state that the gates see."""
     reset, update, new = projected.chunk(3, dim=-1)
     seen_reset, seen_update, seen_new = torch_F.linear(visible, *gates).chunk(3, dim=-1)
     candidate = torch.tanh(new + torch.sigmoid(reset + seen_reset) * seen_new)
@@ -63,5 +63,5 @@ def gru_step(
 
 
 def mask_like(x: Tensor, rate: float) -> Tensor:
-    """Zeros at this rate, and what keeps the mean elsewhere."""
+    """Draw a dropout mask: zeros at this rate, and elsewhere the factor that preserves the mean."""
     return torch_F.dropout(torch.ones_like(x), rate)

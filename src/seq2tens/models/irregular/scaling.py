@@ -1,4 +1,4 @@
-"""Standardisation that keeps everything else as it was measured."""
+"""Standardisation that keeps missing entries and times."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from seq2tens.data.preparation import single_steps
 
 
 class IrregularScaler:
-    """Standardise values and static features with the statistics of the sequences given to `fit`.
+    """Standardises values and static features with the statistics of the sequences given to `fit`.
 
-    Missing entries stay missing and times stay times: the networks of this package fill gaps themselves.
+    Missing entries and times are kept: the networks of this package handle them themselves.
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class IrregularScaler:
         return self
 
     def transform(self, sequences: Sequences) -> Sequences:
-        """The standardised sequences, in float32."""
+        """Return the standardised sequences, in float32."""
         scaled, static = self.values.transform(sequences), sequences.static
         if self.static is not None and static is not None:
             static = self.static.transform(single_steps(static)).values

@@ -1,4 +1,4 @@
-"""Set functions for time series: a sequence is a set of observations, without an order."""
+"""Set functions for time series: a sequence is treated as an unordered set of observations."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Owners = Int[Tensor, " observations"]
 class SetAttention(nn.Module):
     """Weights of the elements of a set, one per head, that sum to 1 over the set.
 
-    The key of an element is a linear function of the element and of a summary of its set, a small network of
-    the mean of another; each head has one learned query, 0 at first: attention begins as a mean.
+    The key of an element is a linear function of the element and of a summary of its set, a linear layer on
+    the mean of a small network. Each head has one learned query, initially 0: attention starts as a mean.
     """
 
     def __init__(self, n_features: int, width: int, heads: int) -> None:
@@ -33,7 +33,7 @@ class SetAttention(nn.Module):
         self.query = nn.Parameter(torch.zeros(heads, width))
 
     def forward(self, elements: Elements, owners: Owners, n_sets: int) -> Float[Tensor, "observations heads"]:
-        """The weights, set by set."""
+        """Return the weights of the elements of all sets."""
         summary = self.summary(segment_mean(self.elements(elements), owners, n_sets))
         keys = self.keys(torch.cat([elements, summary[owners]], dim=-1)).unflatten(-1, self.query.shape)
         logits = (keys * self.query).sum(-1) / math.sqrt(self.query.shape[1])
@@ -41,21 +41,21 @@ class SetAttention(nn.Module):
 
 
 class SeFT(IrregularNetwork):
-    """A network of each observation (time, value, channel), averaged with attention over a sequence.
+    """A network applied to each observation (time, value, channel), averaged with attention over a sequence.
 
-    SeFT-Attn of Horn et al., "Set functions for time series" (2020). Static features are joined to the
-    average, before the network that classifies.
+    SeFT-Attn of Horn et al., "Set functions for time series" (2020). Static features are concatenated to the
+    average, before the classifying network.
 
-    PyPOTS has a model of this name which looks at numbers of steps in place of times, and attends from every
-    entry of a grid to every other: with thousands of entries per sequence that is out of reach.
+    PyPOTS has a model of this name that uses step numbers instead of times, and attends from every entry of a
+    grid to every other, which is infeasible with thousands of entries per sequence.
 
     Args:
-        heads: of the attention.
+        heads: number of attention heads.
         time_width: size of the encoding of times, even.
-        channel_width: size of the vector learned for each channel.
+        channel_width: size of the learned embedding of each channel.
 
-    The others are those of every `IrregularNetwork`; encodings have wavelengths from a 500th of the `horizon`
-    to four times it.
+    The other arguments are those of every `IrregularNetwork`; encodings have wavelengths from a 500th of the
+    `horizon` to four times it.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class SeFT(IrregularNetwork):
         self.joined = _layers(heads * self.width + n_static, self.width, self.width)
 
     def summarize(self, readings: Readings) -> Float[Tensor, "batch width"]:
-        """Averages of all heads and static features, through a network."""
+        """Apply a network to the averages of all heads and the static features."""
         seen, n_sets = readings.observations(), len(readings.values)
         elements = self.describe(seen)
         weights = self.attention(elements, seen.rows, n_sets)
@@ -88,7 +88,7 @@ class SeFT(IrregularNetwork):
         return self.joined(torch.cat([averages, readings.static], dim=-1))
 
     def describe(self, seen: Observations) -> Elements:
-        """Time, value and channel of each observation as one vector."""
+        """Encode time, value and channel of each observation as one vector."""
         return torch.cat(
             [self.encoding(seen.times), seen.values[:, None], self.channels(seen.channels)], dim=-1
         )

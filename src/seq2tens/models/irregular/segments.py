@@ -10,14 +10,14 @@ from torch import Tensor
 def segment_sum(
     entries: Float[Tensor, "entries width"], groups: Int[Tensor, " entries"], n_groups: int
 ) -> Float[Tensor, "groups width"]:
-    """The sum of each group's entries, 0 for a group without any."""
+    """Return the sum of the entries of each group, 0 for an empty group."""
     return entries.new_zeros(n_groups, entries.shape[1]).index_add(0, groups, entries)
 
 
 def segment_mean(
     entries: Float[Tensor, "entries width"], groups: Int[Tensor, " entries"], n_groups: int
 ) -> Float[Tensor, "groups width"]:
-    """The mean of each group's entries, 0 for a group without any."""
+    """Return the mean of the entries of each group, 0 for an empty group."""
     counts = torch.bincount(groups, minlength=n_groups).clamp(min=1)
     return segment_sum(entries, groups, n_groups) / counts[:, None]
 
@@ -25,10 +25,10 @@ def segment_mean(
 def segment_exp(
     logits: Float[Tensor, "entries width"], groups: Int[Tensor, " entries"], n_groups: int
 ) -> tuple[Float[Tensor, "entries width"], Float[Tensor, "groups width"]]:
-    """Exponentials divided by the largest of their group, and the logarithm of that divisor.
+    """Return exponentials divided by the largest of their group, and the logarithm of that divisor.
 
-    Weighted means do not depend on the divisor and cannot overflow or vanish with it. It is 0 for a group
-    without entries.
+    Weighted means do not depend on the divisor, which prevents overflow and underflow. Its logarithm is 0 for
+    an empty group.
     """
     top = logits.new_full((n_groups, logits.shape[1]), -torch.inf)
     top = top.scatter_reduce(0, groups[:, None].expand_as(logits), logits.detach(), "amax")
@@ -39,6 +39,6 @@ def segment_exp(
 def segment_softmax(
     logits: Float[Tensor, "entries width"], groups: Int[Tensor, " entries"], n_groups: int
 ) -> Float[Tensor, "entries width"]:
-    """Weights that sum to 1 over each group."""
+    """Return softmax weights, which sum to 1 over each group."""
     weights, _ = segment_exp(logits, groups, n_groups)
     return weights / segment_sum(weights, groups, n_groups)[groups]

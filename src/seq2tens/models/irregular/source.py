@@ -15,10 +15,10 @@ from seq2tens.data.batches import content_digest
 
 
 class IrregularSource:
-    """Sequences, and their labels 0, 1, … if there are any, as a source of `training.fit`.
+    """A source for `training.fit`: sequences, and their labels 0, 1, … if there are any.
 
-    The sequences should be standardised with statistics of the training set, see `IrregularScaler`: the
-    networks take 0 for the mean. A batch is a pair of `data.Batch` and labels (None without any).
+    The sequences should be standardised with statistics of the training set, see `IrregularScaler`, since the
+    networks treat 0 as the mean. A batch is a pair of `data.Batch` and labels (None without labels).
     """
 
     def __init__(self, sequences: Sequences, labels: Any = None) -> None:
@@ -32,13 +32,13 @@ class IrregularSource:
         return len(self.sequences)
 
     def batch(self, rows: Tensor) -> tuple[Batch, Tensor | None]:
-        """The chosen rows."""
+        """Return the chosen rows."""
         rows = torch.as_tensor(rows)
         return collate(self.sequences, rows.numpy()), None if self.labels is None else self.labels[rows]
 
     @cached_property
     def digest(self) -> str:
-        """A hash of all there is."""
+        """A hash of the contents."""
         sequences = self.sequences
         return content_digest(
             sequences.values, sequences.offsets, sequences.times, sequences.static, self.labels

@@ -14,17 +14,17 @@ from seq2tens.models.irregular.readings import Readings
 
 
 class TimeSeriesTransformer(IrregularNetwork):
-    """The encoder of a transformer on rows of values and observation masks; the mean over rows is classified.
+    """A transformer encoder on rows of values and observation masks; the mean over rows is classified.
 
-    Vaswani et al., "Attention is all you need" (2017), with encodings of real times in place of positions.
-    Static features are a row of their own before all others.
+    Vaswani et al., "Attention is all you need" (2017), with encodings of times instead of positions. Static
+    features form an additional first row.
 
     Args:
         depth: number of layers.
-        heads: attention heads; `width` is a multiple of twice their number.
+        heads: number of attention heads; `width` must be a multiple of twice this number.
 
-    The others are those of every `IrregularNetwork`; there is `dropout` in the layers as well, and encodings
-    have wavelengths from a 500th of the `horizon` to four times it.
+    The other arguments are those of every `IrregularNetwork`; `dropout` is also used in the layers, and
+    encodings have wavelengths from a 500th of the `horizon` to four times it.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class TimeSeriesTransformer(IrregularNetwork):
         self.encoder = nn.TransformerEncoder(layer, depth, nn.LayerNorm(width), enable_nested_tensor=False)
 
     def summarize(self, readings: Readings) -> Float[Tensor, "batch width"]:
-        """The mean over the rows of a sequence."""
+        """Return the mean over the rows of a sequence."""
         steps = self.embedding(torch.cat([readings.values, readings.mask], dim=-1))
         steps = steps + self.encoding(readings.times)
         rows = torch.cat([self.initial(readings.static)[:, None], steps], dim=1)

@@ -1,4 +1,4 @@
-"""The stays of the PhysioNet 2012 challenge: 48 hours in an intensive care unit, and who died in hospital."""
+"""The stays of the PhysioNet 2012 challenge: 48 hours in intensive care, and in-hospital death."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 PARTS = ("train", "val", "test")
-# Of a file with several splits, that of Raindrop (Zhang et al., 2022), which most later work reports on.
+# Splits of Raindrop (Zhang et al., 2022), which most later work uses.
 LATER_SPLITS = (1, 2, 3, 4, 5)
 LATER_FILE = "raindrop_splits.npz"
 
@@ -50,11 +50,11 @@ class Stays:
 
     Attributes:
         train: stays to train on.
-        validation: stays to choose settings with.
+        validation: stays for model selection.
         test: stays to report results on.
         left_out: record numbers of stays without a time series.
         skipped: stays that could not be read, and why.
-        repeated: values beyond the first of a parameter at one time; the mean of them all is taken.
+        repeated: number of values beyond the first of a parameter at one time; their mean is used.
     """
 
     train: Labelled
@@ -71,17 +71,16 @@ def load(
     skip_bad: bool = False,
     split: int | str | Path | Mapping[str, Any] | None = None,
 ) -> Stays:
-    """Read all stays and split them; from packed arrays, or else from the challenge's text files.
+    """Read all stays and split them; from packed arrays or else from the challenge's text files.
 
     Args:
-        folder: where the files are, or where a folder `physionet2012` with them is (default: the environment
-            variable SEQ2TENS_DATA). Packed: `physionet_a.npz`, …, and `physionet_params.txt`. Text: folders
-            `set-a`, … and, beside them, `Outcomes-a.txt`, ….
-        skip_bad: leave out text files that cannot be read and go on; `skipped` of the result says which and
-            why.
+        folder: folder with the files, or with a folder `physionet2012` that holds them (default: the
+            environment variable SEQ2TENS_DATA). Packed: `physionet_a.npz`, …, and `physionet_params.txt`.
+            Text: folders `set-a`, … and, next to them, `Outcomes-a.txt`, ….
+        skip_bad: skip text files that cannot be read; `skipped` of the result lists them with reasons.
         split: record numbers of `train`, `val` and `test`, as a mapping or an `.npz` file (default:
-            `split.npz` in the folder, which is the split of the published baselines). A number from 1 to 5 is
-            one of the splits of later work, those of Raindrop, in `raindrop_splits.npz` in the folder.
+            `split.npz` in the folder, the split of the published baselines). A number from 1 to 5 selects one
+            of the splits of Raindrop, used by later work, from `raindrop_splits.npz` in the folder.
     """
     home = dataset_folder(folder, "physionet2012")
     _check_layout(home)
@@ -95,9 +94,9 @@ def load(
 def load_set(
     letter: str, folder: str | Path | None = None, *, skip_bad: bool = False, pick: Pick = "mean"
 ) -> Records:
-    """Read one of the challenge's sets, `a`, `b` or `c`, without a split; otherwise as `load`.
+    """Read one of the challenge's sets, `a`, `b` or `c`, without a split; otherwise like `load`.
 
-    Of several values of a parameter at one time, the `"mean"` counts or the `"last"`, as `pick` says.
+    If a parameter has several values at one time, `pick` selects their `"mean"` or the `"last"`.
     """
     choice("letter", letter, ("a", "b", "c"))
     home = dataset_folder(folder, "physionet2012")
@@ -121,7 +120,7 @@ def _check_layout(home: Path) -> None:
 
 
 def _read_sets(home: Path, skip_bad: bool) -> Records:
-    """The text files of all sets."""
+    """Read the text files of all sets."""
     return Records.concatenate([_read_set(path, skip_bad) for path in _sets(home)])
 
 
@@ -129,7 +128,7 @@ def _read_set(path: Path, skip_bad: bool, pick: Pick = "mean") -> Records:
     outcomes = path.parent / f"Outcomes-{path.name[-1]}.txt"
     require(
         outcomes.is_file(),
-        f"`folder` must hold {outcomes.name} beside {path.name}, got {str(path.parent)!r}",
+        f"`folder` must hold {outcomes.name} next to {path.name}, got {str(path.parent)!r}",
     )
     return read_text(path, outcomes, skip_bad=skip_bad, pick=pick)
 
@@ -156,7 +155,7 @@ def _read_split(split: str | Path | Mapping[str, Any]) -> dict[str, Int[np.ndarr
 
 
 def _read_later(home: Path, number: int) -> dict[str, Int[np.ndarray, " stays"]]:
-    """One of the splits of later work."""
+    """Read one of the splits of Raindrop."""
     choice("split", number, LATER_SPLITS)
     path = home / LATER_FILE
     require(path.is_file(), f"`split` {number} must be in {path}, which does not exist")
@@ -166,7 +165,7 @@ def _read_later(home: Path, number: int) -> dict[str, Int[np.ndarray, " stays"]]
 
 
 def _check_apart(division: dict[str, Int[np.ndarray, " stays"]]) -> None:
-    """A stay in two parts would carry what is known of one into the other."""
+    """Require that no stay is in two parts, which would leak information between them."""
     records, counts = np.unique(np.concatenate(list(division.values())), return_counts=True)
     twice = records[counts > 1]
     require(len(twice) == 0, f"`split` must name every stay once, got {twice[:1].sum()} more than once")
@@ -179,7 +178,7 @@ def _parts(records: Records, split: dict[str, Int[np.ndarray, " stays"]]) -> Sta
 
 
 def _part(stays: Labelled, name: str, wanted: np.ndarray, absent: set[int]) -> Labelled:
-    """The stays of one part, in the order of the split."""
+    """Return the stays of one part, in the order of the split."""
     rows = {record: row for row, record in enumerate(np.asarray(stays.ids).tolist())}
     missing = set(wanted.tolist()) - set(rows) - absent
     require(not missing, f"`split` must name stays of the folder, got {min(missing, default=0)} in `{name}`")

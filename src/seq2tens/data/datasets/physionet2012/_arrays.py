@@ -30,7 +30,7 @@ def is_packed(folder: Path) -> bool:
 
 
 def read_packed(folder: Path, letter: str = "?", pick: Pick = "mean") -> Records:
-    """The stays of the folder, all or those of one set."""
+    """Read the stays of the folder, all or those of one set."""
     numbers = _numbers(folder / PARAMETERS)
     files = sorted(folder.glob(f"physionet_{letter}.npz"))
     if not files:
@@ -40,7 +40,7 @@ def read_packed(folder: Path, letter: str = "?", pick: Pick = "mean") -> Records
 
 
 def _numbers(path: Path) -> np.ndarray:
-    """The number of each parameter of the file."""
+    """Read the number of each parameter of the file."""
     names = list(numbered_lines(path))
     for line, name in names:
         if name not in NUMBERS:
@@ -70,13 +70,13 @@ def _integers(name: str, array: np.ndarray) -> Int[np.ndarray, "*shape"]:
 
 
 def _check_range(name: str, array: Int[np.ndarray, " entries"], end: int, where: str = "") -> None:
-    """A number below 0 would count from the end."""
+    """Require numbers in 0..end-1; as an index, a negative one would count from the end."""
     out_of_range = array[(array < 0) | (array >= end)]
     require(len(out_of_range) == 0, f"`{name}` must lie in 0..{end - 1}{where}, got {out_of_range[:1].sum()}")
 
 
 def _deaths(outcomes: Int[np.ndarray, "stays columns"]) -> dict[int, int]:
-    """Who died, by record."""
+    """Return whether the patient died (1) or not (0), by record."""
     shape = outcomes.shape
     require(
         len(shape) == 2 and shape[1] > DEATH, f"`outcomes` must have {DEATH + 1} columns, got shape {shape}"

@@ -1,4 +1,4 @@
-"""Stays on an hourly grid, as imputation is measured on them."""
+"""Stays on an hourly grid, as used to evaluate imputation."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ GRID_CHANNELS = tuple(name for name in CHANNELS if name not in ("Weight", "MechV
 def grid(
     stays: Labelled, hours: int = 48, channels: tuple[str, ...] = GRID_CHANNELS, *, pick: Pick = "mean"
 ) -> Incomplete:
-    """One step per hour since admission: the mean of what was measured within it, or the last value.
+    """Put stays on a grid with one step per hour since admission: the mean of its values, or the last one.
 
-    Values are as found, not scaled. What was measured at the end of the last hour, or later, is left out.
+    Values are not scaled. Measurements at the end of the last hour, or later, are left out.
 
     Args:
         stays: stays with times in hours, such as a part of `load` or the stays of `load_set`.
         hours: number of steps.
         channels: the variables to keep (default: the 35 of the published experiments; not `Weight` and
             `MechVent`).
-        pick: `"mean"` or `"last"`, the value that counts for an hour. The data of BRITS, on which published
-            imputations are measured, are `grid(load_set("a", pick="last").stays, pick="last")`.
+        pick: `"mean"` or `"last"`, the value used for an hour. The data of BRITS, on which published
+            imputations are evaluated, are `grid(load_set("a", pick="last").stays, pick="last")`.
     """
     positive_int("hours", hours)
     choice("pick", pick, ("mean", "last"))

@@ -1,4 +1,4 @@
-"""What both file layouts come to: a list of measurements, gathered into one row per time."""
+"""The common form of both file layouts: a list of measurements, gathered into one row per time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from seq2tens.data import _packed
 from seq2tens.data.labelled import Labelled
 from seq2tens.data.sequences import Sequences
 
-# Which of several values counts: those of a parameter at one time, or within one hour.
+# Which value to use if there are several of a parameter at one time, or within one hour.
 Pick = Literal["mean", "last"]
 DESCRIPTORS = ("RecordID", "Age", "Gender", "Height", "ICUType")
 # fmt: off
@@ -32,13 +32,13 @@ NUMBERS = {name: number for number, name in enumerate((*DESCRIPTORS, *CHANNELS))
 FIRST_CHANNEL = len(DESCRIPTORS)
 WEIGHT = NUMBERS["Weight"]
 UNKNOWN = -1
-# Minutes, more than any stay has: `stay * HORIZON + minute` sorts by stay, then by time.
+# More minutes than any stay has: `stay * HORIZON + minute` sorts by stay, then by time.
 HORIZON = 10**6
 
 
 @dataclass(frozen=True)
 class Skipped:
-    """A stay that was not read: `line` is None where the whole file is at fault."""
+    """A stay that could not be read; `line` is None if the whole file is at fault."""
 
     record: int
     file: str
@@ -52,7 +52,7 @@ class Skipped:
 
 @dataclass(frozen=True, eq=False)
 class Measurements:
-    """One entry per line of the files, in their order; `parameter` counts as `NUMBERS` does."""
+    """One entry per line of the files, in order; `parameter` is a number of `NUMBERS`."""
 
     record: Int[np.ndarray, " entries"]
     minute: Int[np.ndarray, " entries"]
@@ -70,10 +70,10 @@ class Records:
     """Stays as they were read.
 
     Attributes:
-        stays: the stays that have a time series, in the order of their record numbers.
-        left_out: record numbers of those that have none.
-        skipped: those that could not be read, and why.
-        repeated: values beyond the first of a parameter at one time.
+        stays: stays with a time series, in the order of their record numbers.
+        left_out: record numbers of stays without a time series.
+        skipped: stays that could not be read, and why.
+        repeated: number of values beyond the first of a parameter at one time.
     """
 
     stays: Labelled
@@ -83,7 +83,7 @@ class Records:
 
     @classmethod
     def concatenate(cls, parts: Sequence[Records]) -> Records:
-        """One set of stays after the other."""
+        """Concatenate sets of stays."""
         stays = [part.stays for part in parts]
         labels = [part.labels for part in stays if part.labels is not None]
         ids = [part.ids for part in stays if part.ids is not None]
@@ -104,7 +104,7 @@ def gather(
 ) -> Records:
     """Group the measurements by stay and time.
 
-    Of several values of a parameter at one time, the mean is taken, as for the published baselines of
+    If a parameter has several values at one time, the mean is used, as for the published baselines of
     mortality prediction, or the last one of the file, as for those of imputation.
     """
     choice("pick", pick, ("mean", "last"))
@@ -130,7 +130,7 @@ def _known_series(measurements: Measurements) -> Measurements:
 def _sequences(
     series: Measurements, ids: np.ndarray, static: Float[np.ndarray, "stays features"], pick: Pick
 ) -> tuple[Sequences, int]:
-    """One step per distinct time, and how many values had to share their entry with another."""
+    """Return sequences with one step per distinct time, and the number of repeated values."""
     stay = np.searchsorted(ids, series.record)
     moments, step = np.unique(stay * HORIZON + series.minute, return_inverse=True)
     entry = step * len(CHANNELS) + series.parameter - FIRST_CHANNEL
@@ -143,10 +143,10 @@ def _sequences(
 def picked(
     entry: Int[np.ndarray, " values"], values: Float[np.ndarray, " values"], size: int, pick: Pick
 ) -> Float[np.ndarray, " size"]:
-    """One value for each of `size` entries, the mean or the last of those it has; NaN where it has none."""
+    """Return the mean or the last of the values of each of `size` entries; NaN if there are none."""
     if pick == "last":
         table = np.full(size, np.nan, dtype=np.float32)
-        table[entry] = values  # of a repeated index the last assignment stays
+        table[entry] = values  # for a repeated index, the last assignment counts
         return table
     with np.errstate(invalid="ignore"):  # 0/0 is NaN: nothing was measured
         means = np.bincount(entry, values, minlength=size) / np.bincount(entry, minlength=size)

@@ -1,4 +1,4 @@
-"""The challenge's own layout: one text file per stay, with lines `Time,Parameter,Value`."""
+"""The original layout of the challenge: one text file per stay, with lines `Time,Parameter,Value`."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ def read_text(
     skip_bad: bool = False,
     pick: Pick = "mean",
 ) -> Records:
-    """Read the stays of a folder, a file `<RecordID>.txt` each.
+    """Read the stays of a folder, each from a file `<RecordID>.txt`.
 
-    The value -1 stands for unknown.
+    The value -1 means unknown.
 
     Args:
-        folder: where the files are.
+        folder: folder with the files.
         outcomes: the file with the column `In-hospital_death`; without it there are no labels.
-        skip_bad: leave out stays that cannot be read and go on; `skipped` of the result says which and why.
-            Without it the first one is a `ReadError` that names file, line and reason.
-        pick: of several values of a parameter at one time, the `"mean"` counts (two devices may have
-            measured), or the `"last"` one.
+        skip_bad: skip stays that cannot be read; `skipped` of the result lists them with reasons. Otherwise
+            the first one raises a `ReadError` that names file, line and reason.
+        pick: which value to use if a parameter has several at one time, from two devices for instance: their
+            `"mean"` or the `"last"` one.
     """
     files = sorted(path for path in Path(folder).glob("*.txt") if path.stem.isdecimal())
     if not files:
@@ -81,16 +81,16 @@ def _require_outcome(path: Path, deaths: dict[int, int] | None, outcomes: str | 
 
 @dataclass
 class _Stay:
-    """A file that is being read; what it remembers is there to find lines that cannot be meant."""
+    """A file that is being read; its state serves to detect implausible lines."""
 
     path: Path
     line: int = 0
     minute: int = 0
-    values: set[tuple[int, float]] = field(default_factory=set)  # of the present minute
+    values: set[tuple[int, float]] = field(default_factory=set)  # those of the current minute
     descriptors: set[int] = field(default_factory=set)
 
     def lines(self) -> Iterator[Line]:
-        """What each line says."""
+        """Yield the content of each line."""
         rows = numbered_lines(self.path)
         self.line, header = next(rows, (0, ""))
         if not header:
@@ -131,7 +131,7 @@ class _Stay:
         self.values.clear()
 
     def _remember(self, parameter: int, value: float, row: str) -> None:
-        """Different values at one time are two measurements, but nothing is said twice."""
+        """Record a value; different values at one time are allowed, but not the same line twice."""
         if (parameter, value) in self.values:
             raise malformed(
                 self.path, f"must not repeat a time, parameter and value, got {row!r} again", self.line
@@ -147,7 +147,7 @@ class _Stay:
         self.descriptors.add(parameter)
         if name == RECORD:
             self._require(
-                value == int(self.path.stem), f"{name} must be that of the file's name, got {value:g}"
+                value == int(self.path.stem), f"{name} must match the name of the file, got {value:g}"
             )
         if name == "ICUType":
             self._require(value in (*ICU_TYPES, UNKNOWN), f"{name} must be 1, 2, 3 or 4, got {value:g}")
@@ -155,7 +155,7 @@ class _Stay:
 
 @cache
 def _minute(text: str) -> int | None:
-    """Minutes since admission, None for what is not a time."""
+    """Parse minutes since admission; None if the text is not a time."""
     hours, _, minutes = text.partition(":")
     if not (hours.isdecimal() and minutes.isdecimal() and len(minutes) == 2 and int(minutes) < 60):
         return None
@@ -168,12 +168,12 @@ def _value(text: str) -> float | None:
         value = float(text)
     except ValueError:
         return None
-    # Python reads 1_000 as a number; in a data file it is a slip.
+    # Python reads 1_000 as a number; in a data file it is a mistake.
     return value if math.isfinite(value) and "_" not in text else None
 
 
 def _read_deaths(path: Path) -> dict[int, int]:
-    """Who died in hospital, by record number."""
+    """Read whether the patient died in hospital (1) or not (0), by record number."""
     rows = numbered_lines(path)
     columns = next(rows, (0, ""))[1].split(",")
     for name in (RECORD, DEATH):
