@@ -104,7 +104,7 @@ def test_ctrl_c_ends_the_workers_and_the_same_command_goes_on(data, tmp_path):
 
 REFUSALS = {
     "`--datasets` must be one of 'Shapes', ": ["--datasets", "Iris"],
-    "`--datasets` must be found as tsc/NAME.npz in `--data` or the folder that SEQ2TENS_DATA names, "
+    "`--datasets` must be available as tsc/NAME.npz in `--data` or the folder SEQ2TENS_DATA, "
     "got 'PEMS', which is not": ["--datasets", "PEMS"],
     "`--models` must be one of 'ls2t64-3', ": ["--models", "dtw,lstm"],
     "`--seeds` must be at least 1, got 0": ["--seeds", 0],
