@@ -181,8 +181,8 @@ def test_data_that_cannot_be_learned_from(train, tmp_path):
     target = tmp_path / "x.ts"
     target.write_text("@targetLabel true\n@data\n1,2:0.5\n1,2:1.5\n")
     assert refused("fit", target, "--out", tmp_path / "m", "--task", "classification") == (
-        f"{target} must hold class labels, got continuous values such as 0.5; `--task regression` learns "
-        "numbers"
+        f"{target} must hold class labels, got continuous values such as 0.5; `--task regression` "
+        "predicts numbers"
     )
     rows = "".join(f"{i},{step},1,a,{i * 0.37}\n" for i in range(30) for step in range(2))
     columns = ["--label-column", "target", "--channel-columns", "x", "--task", "classification"]
