@@ -76,7 +76,7 @@ def _all_stays() -> tuple[Labelled, Labelled]:
 
 
 def _physionet_abc() -> Halves:
-    """The same stays on the hourly grid, with all 37 variables."""
+    """Stays of all sets on the hourly grid, with all 37 variables."""
     grids = (physionet2012.grid(part, channels=physionet2012.CHANNELS) for part in _all_stays())
     return Halves(*(grid.with_nan.transpose(0, 2, 1) for grid in grids))
 

@@ -22,7 +22,7 @@ def test_as_in_python(waves, tmp_path):
     data = read(waves)
     models = {"random-ls2t": RandomLS2TClassifier(random_state=0)}
     expected = compare(models, data.sequences, data.labels).choice
-    assert lines[0].split() == ["model", "score", "±", "folds", "s", "a", "fit"]
+    assert lines[0].split() == ["model", "score", "±", "folds", "s", "/", "fit"]
     assert lines[1].split()[:4] == [
         "random-ls2t",
         f"{expected.mean:.4f}",

@@ -256,7 +256,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def without_times(sequences: Sequences, wanted: bool) -> Sequences:
-    """Drop the times unless they are wanted by the model."""
+    """Drop the times unless `wanted`, that is, if the model was trained without them."""
     from seq2tens.data import Sequences
 
     if wanted or sequences.times is None:

@@ -114,7 +114,7 @@ def is_classifier(model: Any) -> bool:
 def load_with_data(
     folder: Path, data: str, reading: _data.Reading, *, label_optional: bool
 ) -> tuple[Any, Labelled]:
-    """Load a saved model and DATA, by default the test half, as the model was trained."""
+    """Load a saved model and DATA, by default the test half, with the columns of the model."""
     classifier = load(folder)
     from seq2tens.data import Columns
 

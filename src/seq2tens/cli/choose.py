@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # importing them takes seconds
 # The cheapest first, since time may run out.
 ORDER = ("random-ls2t", "fcn", "ls2t", "fcn-ls2t", "resnet")
 
-Minutes = Annotated[float, option("X", "Time limit.")]
+Minutes = Annotated[float, option("X", "Time limit in minutes.")]
 Folds = Annotated[int, count("N", "Number of folds.")]
 Models = Annotated[
     str | None,
@@ -111,7 +111,7 @@ def _names(options: ChooseOptions, task: catalogue.Task) -> list[str]:
 def _compared(models: dict[str, Any], data: tuple[Any, Any], options: ChooseOptions) -> Comparison:
     from seq2tens.estimators.choosing import compare
 
-    typer.echo(f"{'model':<14}{'score':>8}{'±':>8}{'folds':>7}{'s a fit':>9}")
+    typer.echo(f"{'model':<14}{'score':>8}{'±':>8}{'folds':>7}{'s / fit':>9}")
     try:
         with refusing(folds="--folds", y="DATA", X="DATA"):
             return compare(

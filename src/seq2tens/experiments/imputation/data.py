@@ -56,7 +56,7 @@ def load(dataset: str, folder: str | None) -> Parts:
 
 
 def check_present(datasets: Sequence[str], folder: str | Path | None) -> None:
-    """Refuse a folder without the files of these data sets; those of Sprites are large and not read."""
+    """Refuse a folder without the files of these data sets; Sprites, which takes long, is not read."""
     for dataset in datasets:
         check.choice("dataset", dataset, tuple(SETTINGS))
         _PRESENCE[SETTINGS[dataset].data](folder)

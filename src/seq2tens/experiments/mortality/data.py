@@ -31,7 +31,7 @@ class Inputs(Protocol):
 
 
 class Complete:
-    """Complete channels: filled values, whether and when they were measured, time and static features."""
+    """Complete channels: filled values, masks, times since observation, time and static features."""
 
     def __init__(self, stays: Stays) -> None:
         self.preparation = Preparation(since_observed=True).fit(stays.train.sequences)
