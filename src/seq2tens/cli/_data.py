@@ -68,7 +68,7 @@ Decimal = Annotated[str | None, option(".|,", "Decimal mark of a .csv file. [def
 
 @dataclass(frozen=True)
 class TableReading:
-    """How to read a long table; options that the user did not give are None."""
+    """Options for reading a long table; None if the user did not give them."""
 
     id_column: IdColumn = None
     time_column: TimeColumn = None
@@ -118,7 +118,7 @@ class TableReading:
 
 @dataclass(frozen=True)
 class Reading(TableReading):
-    """How to read DATA, and which half of it."""
+    """Options for reading DATA, including which half."""
 
     split: SplitOption = None
 

@@ -34,7 +34,7 @@ Force = Annotated[bool, flag("--force", "Overwrite existing files.")]
 
 @dataclass(frozen=True)
 class Output:
-    """Where a result is written; created by `output`."""
+    """The destination of a result; created by `output`."""
 
     path: Path
     stdout: BinaryIO | None = None  # if the path stands for stdout

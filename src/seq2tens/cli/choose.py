@@ -38,7 +38,7 @@ Json = Annotated[
 
 @dataclass(frozen=True)
 class ChooseOptions:
-    """What to compare, the time limit and where to write results."""
+    """Options of the comparison and its outputs."""
 
     task: TaskOption = None
     minutes: Minutes = 5.0

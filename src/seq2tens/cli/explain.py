@@ -33,7 +33,7 @@ SHOWN = 5
 
 @dataclass(frozen=True)
 class ExplainOptions:
-    """What to explain, and how to show it."""
+    """Options of the explanation."""
 
     target: Target = None
     unit: Unit = "time"

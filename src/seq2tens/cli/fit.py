@@ -80,7 +80,7 @@ DEFAULTS: dict[catalogue.Task, str] = {"classification": "fcn-ls2t", "regression
 
 @dataclass(frozen=True)
 class FitOptions:
-    """How to train; all options except those in `SHELL` are arguments of the estimator."""
+    """Options of the training; all except those in `SHELL` are arguments of the estimator."""
 
     task: TaskOption = None
     recipe: Recipe = None

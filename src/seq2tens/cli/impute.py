@@ -56,7 +56,7 @@ LEAVING = ("samples", "interval", "picture", "report", "settings", "force")
 
 @dataclass(frozen=True)
 class ImputeOptions:
-    """What to write, and how to train."""
+    """Options of the training and the outputs."""
 
     encoder: Encoder = None
     samples: Samples = None

@@ -54,7 +54,7 @@ DryRun = Annotated[bool, flag("--dry-run", "Only list what is finished and what 
 
 @dataclass(frozen=True)
 class Machines:
-    """Where to run cells."""
+    """The machines that run cells."""
 
     workers: Workers = None
     threads: Threads = None
@@ -81,7 +81,7 @@ class Machines:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Where to keep unfinished work, what to show, and whether to run at all."""
+    """Options of a run: scratch folder, progress display and dry run."""
 
     scratch: Scratch = None
     progress: Progress = "auto"

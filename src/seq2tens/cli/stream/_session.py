@@ -23,7 +23,7 @@ class Refused(RowError):
 
 
 class Sink:
-    """Where predictions are written: stdout, a pipe, or a file, which is truncated to match a state."""
+    """The destination of predictions: stdout, a pipe, or a file, which is truncated to match a state."""
 
     def __init__(self, out: Output, written: int) -> None:
         self.out, self.written, self.regular = out, written, out.regular

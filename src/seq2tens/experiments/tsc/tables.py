@@ -116,7 +116,7 @@ def claim(all_results: Sequence[Results]) -> Table | None:
 
 
 def _claim_row(results: Results, models: tuple[str, str]) -> tuple[Entry, ...]:
-    """Of two models, ours and the one it builds on; empty where they have no data set in common."""
+    """The row that compares a model with the one it extends; empty if they have no common data set."""
     both = [results.of(model) for model in models]
     shared = [dataset for dataset in both[0] if dataset in both[1]]
     if not shared:
