@@ -1,1 +1,1 @@
-"""Every claim of speed, as a case that one runner measures: `python -m benchmarks run [SUITE…]`."""
+"""Benchmarks: every claim about speed is a case, measured by `python -m benchmarks run [SUITE…]`."""

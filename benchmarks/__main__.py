@@ -1,4 +1,4 @@
-"""Command line of the benchmarks."""
+"""Run the benchmarks and report their results."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ RESULTS = Path("benchmarks/results.json")
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
-    runner = verbs.add_parser("run", help="measure the suites named, or all of them")
+    runner = verbs.add_parser("run", help="measure the named suites, or all of them")
     runner.add_argument("suites", nargs="*")
-    runner.add_argument("--only", default="", help="only cases whose name contains this text")
+    runner.add_argument("--only", default="", help="measure only cases whose name contains this text")
     runner.add_argument("--out", type=Path, default=RESULTS)
     runner.add_argument("--seconds", type=float, default=SECONDS, help="time per contender and case")
-    verbs.add_parser("list", help="name the suites")
+    verbs.add_parser("list", help="list the suites")
     pages = verbs.add_parser("report", help="write the tables of a results file into the documentation")
     pages.add_argument("results", type=Path, nargs="?", default=RESULTS)
     pages.add_argument("--page", type=Path, default=Path("docs/performance.md"))
-    times = verbs.add_parser("forward", help="print the paper's forward times beside those of a results file")
+    times = verbs.add_parser("forward", help="compare the paper's forward times with a results file")
     times.add_argument("results", type=Path, nargs="?", default=RESULTS)
-    memory = verbs.add_parser("memory", help="peak memory of one contender in this process, in bytes")
+    memory = verbs.add_parser("memory", help="print the peak memory of one contender, in bytes")
     memory.add_argument("suite")
     memory.add_argument("case")
     memory.add_argument("contender")

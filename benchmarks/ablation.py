@@ -1,11 +1,11 @@
-"""What each part of the random features is worth, on training data alone: each series is left out in turn.
+"""An ablation study of the random features, by leave-one-out validation on training data.
 
     python -m benchmarks.ablation [--datasets NAME…] [--seeds N]
 
-Features are computed once per data set and seed; a variant is some of their columns, with a penalty and a
-temperature of its own, chosen as the classifier chooses them. The table that is printed has means over data
-sets, and on how many of them a variant is better and worse than the default. Ctrl-C prints it for the data
-sets so far. Test data are never looked at.
+Features are computed once per data set and seed; a variant is a subset of their columns, with its own penalty
+and temperature, chosen as the classifier chooses them. The printed table has means over data sets, and the
+numbers of data sets on which a variant is better and worse than the default. Ctrl-C prints it for the data
+sets so far. Test data are never used.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ DATASETS = tuple(name for group in GROUPS.values() for name in group if name not
 DEFAULT = "default"
 BLOCKS, ORDER = RandomLS2TClassifier.n_blocks, RandomLS2TClassifier.order
 CONTESTS = {"wins", "losses"}
-DIGITS = 6  # differences that are smaller are rounding
+DIGITS = 6  # smaller differences are rounding errors
 
 Columns = Bool[np.ndarray, " features"]
 
 
 class Score(NamedTuple):
-    """Of predictions for training series that were left out."""
+    """Scores of leave-one-out predictions for training series."""
 
     accuracy: float
     log_loss: float
 
 
 class Layout(NamedTuple):
-    """Where each column of a table of features comes from."""
+    """The block, pool and level of each column of a table of features."""
 
     block: np.ndarray
     pool: np.ndarray
@@ -55,7 +55,7 @@ class Layout(NamedTuple):
 
     @classmethod
     def of(cls, design: Design, n_blocks: int) -> Layout:
-        """Columns come block by block, then pool by pool, then level by level."""
+        """The layout of a design; columns are ordered by block, then pool, then level."""
         parts = [(pool, 1) for pool in design.convolutions]
         parts += [(pool, level) for pool in design.levels for level in range(2, ORDER + 1)]
         pools, levels = (np.repeat(column, KERNELS) for column in zip(*parts, strict=True))
@@ -65,7 +65,7 @@ class Layout(NamedTuple):
 
 
 def variants(design: Design) -> dict[str, Columns]:
-    """Columns of a table of twice as many blocks as the default has."""
+    """The columns of each variant, in a table with twice the default number of blocks."""
     layout = Layout.of(design, 2 * BLOCKS)
     usual, convolution = layout.block < BLOCKS, layout.level == 1
     chosen = {
@@ -77,14 +77,14 @@ def variants(design: Design) -> dict[str, Columns]:
     }
     for pool in design.convolutions:
         chosen[f"without {pool} of convolutions"] = usual & ~(convolution & (layout.pool == pool))
-    for pool in design.levels if len(design.levels) > 1 else ():  # of a single one no level would be left
+    for pool in design.levels if len(design.levels) > 1 else ():  # else no level would be left
         chosen[f"without {pool} of levels"] = usual & (convolution | (layout.pool != pool))
     chosen["without contests"] = usual & ~np.isin(layout.pool, list(CONTESTS))
     return chosen
 
 
 def evaluate(train: Labelled, seed: int) -> dict[str, Score]:
-    """All variants, and the pools of earlier designs."""
+    """The scores of all variants, and of the pools of earlier designs."""
     rows, labels = sample(train, seed)
     features = RandomLS2TFeatures(n_blocks=2 * BLOCKS, order=ORDER, n_jobs=-1, random_state=seed)
     features.fit(train.sequences)
@@ -94,7 +94,7 @@ def evaluate(train: Labelled, seed: int) -> dict[str, Score]:
         for name, chosen in variants(DESIGNS[NEWEST]).items()
     }
     for number in sorted(DESIGNS.keys() - {NEWEST}):
-        # drawn and calibrated alike, pooled in another way
+        # drawn and calibrated in the same way, but with other pools
         features.n_blocks, features.design_ = BLOCKS, number
         features.blocks_ = features._draw()
         scores[f"design {number}"] = score(standardised(features, rows), labels)
@@ -102,7 +102,7 @@ def evaluate(train: Labelled, seed: int) -> dict[str, Score]:
 
 
 def sample(train: Labelled, seed: int) -> tuple[Labelled, Tensor]:
-    """The series that leave-one-out looks at, and their classes as numbers."""
+    """The series for leave-one-out validation, and the indices of their classes."""
     rows = np.sort(np.random.default_rng(seed).permutation(len(train))[: ridge.SAMPLE])
     labels = np.unique(np.asarray(train.labels), return_inverse=True)[1]
     return train[rows], torch.from_numpy(labels[rows])
@@ -114,7 +114,7 @@ def standardised(features: RandomLS2TFeatures, rows: Labelled) -> Float[Tensor, 
 
 
 def score(table: Float[Tensor, "rows features"], labels: Tensor) -> Score:
-    """Of a ridge with these features."""
+    """The score of a ridge classifier with these features."""
     weights = torch.ones(len(table))
     targets = 2.0 * torch.nn.functional.one_hot(labels) - 1
     folds = ridge.neighbours(labels.numpy())
@@ -125,7 +125,7 @@ def score(table: Float[Tensor, "rows features"], labels: Tensor) -> Score:
 
 
 def run(datasets: Sequence[str], seeds: int) -> Iterator[dict[str, Score]]:
-    """Scores of each data set, means over seeds."""
+    """Yield the scores of each data set, averaged over seeds."""
     for dataset in datasets:
         train = load_dataset(dataset).train
         by_seed = [evaluate(train, seed) for seed in range(seeds)]
@@ -135,7 +135,7 @@ def run(datasets: Sequence[str], seeds: int) -> Iterator[dict[str, Score]]:
 
 
 def table(scores: Sequence[dict[str, Score]]) -> str:
-    """A row for each variant; more accuracy is better, and less log-loss."""
+    """The table with a row for each variant; higher accuracy and lower log-loss are better."""
     lines = []
     for name in scores[0]:
         means = [f"{mean:.4f}" for mean in np.mean([found[name] for found in scores], axis=0)]

@@ -1,11 +1,11 @@
-"""Accuracy and time of classifiers with their default settings, on the data sets behind SEQ2TENS_DATA.
+"""Accuracy and time of classifiers with their default settings, on the data sets in SEQ2TENS_DATA.
 
     python -m benchmarks.accuracy run [--groups NAME…] [--datasets NAME…] [--models NAME…] [--seeds N]
     python -m benchmarks.accuracy report
 
-A run appends one row per finished fit to `benchmarks/accuracy.csv` and skips what is there; a report writes
-the tables of docs/accuracy.md and its pictures. Compilation is not counted: every model is fitted to a few
-sequences first.
+A run appends one row per finished fit to `benchmarks/accuracy.csv` and skips fits that are there; a report
+writes the tables and figures of docs/accuracy.md. Times do not include compilation: every model is fitted to
+a few sequences first.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ MODELS: dict[str, Callable[[int], Any]] = {
     "resnet": _ours("resnet"),
     "dtw": _dtw,
 }
-# They get gaps filled by straight lines, and series padded with zeros.
+# For these, missing values are interpolated linearly and series are padded with zeros.
 EQUAL_AND_COMPLETE = {"multirocket-hydra", "quant", "hydra", "minirocket"}
-SHORTEST = 10  # that all of them take
+SHORTEST = 10  # the minimum length for all of them
 WITHOUT_SEED = {"dtw"}
 
 
 def run(datasets: Iterable[str], models: Iterable[str], seeds: int, results: Path = RESULTS) -> None:
-    """Every cell that is not in the results yet, data set by data set."""
+    """Run every cell that is not in the results yet, data set by data set."""
     finished = {row[:3] for row in read(results)}
     models = list(models)
     for dataset in datasets:
@@ -90,14 +90,14 @@ def run(datasets: Iterable[str], models: Iterable[str], seeds: int, results: Pat
 
 
 def measure(dataset: str, model: str, seed: int) -> tuple[Row, list[Bin]]:
-    """Fit to the training half and predict the test half."""
+    """Fit on the training half and predict the test half."""
     train, test = load_dataset(dataset)
     series, unseen = collections(train.sequences, test.sequences, model)
     _warm_up(MODELS[model](seed), series, train.labels)
     estimator = MODELS[model](seed)
     begin, core_begin = time.perf_counter(), time.process_time()
     estimator.fit(series, train.labels)
-    if getattr(estimator, "interrupted_", False):  # what was trained in part is no result
+    if getattr(estimator, "interrupted_", False):  # an incomplete training is not a result
         raise KeyboardInterrupt
     middle = time.perf_counter()
     probabilities = np.asarray(estimator.predict_proba(unseen))
@@ -110,7 +110,7 @@ def measure(dataset: str, model: str, seed: int) -> tuple[Row, list[Bin]]:
 
 
 def collections(train: Sequences, test: Sequences, model: str) -> tuple[Any, Any]:
-    """Both halves as the model takes them."""
+    """Both halves in the format that the model accepts."""
     if model not in EQUAL_AND_COMPLETE:
         return to_aeon(train), to_aeon(test)
     from seq2tens.estimators import LinearImputer
@@ -126,7 +126,7 @@ def _padded(sequences: Sequences, steps: int) -> np.ndarray:
 
 
 def _warm_up(estimator: Any, series: Any, labels: Any) -> None:
-    """Compile what is compiled on first use."""
+    """Fit and predict a few sequences, so that code is compiled before it is timed."""
     first = [int(row) for label in np.unique(labels)[:2] for row in np.flatnonzero(labels == label)[:2]]
     few = series[first] if isinstance(series, np.ndarray) else [series[i] for i in first]
     if hasattr(estimator, "epochs"):
@@ -138,13 +138,13 @@ def _warm_up(estimator: Any, series: Any, labels: Any) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
-    runner = verbs.add_parser("run", help="fit and test what has not been yet")
+    runner = verbs.add_parser("run", help="fit and test the cells that are not in the results yet")
     names = [name for group in GROUPS.values() for name in group]
     runner.add_argument("--groups", nargs="+", default=list(GROUPS), choices=list(GROUPS))
-    runner.add_argument("--datasets", nargs="+", choices=names, help="in place of all those of the groups")
+    runner.add_argument("--datasets", nargs="+", choices=names, help="instead of all data sets of the groups")
     runner.add_argument("--models", nargs="+", default=list(COMPARED), choices=list(MODELS))
     runner.add_argument("--seeds", type=int, default=3)
-    verbs.add_parser("report", help="write the tables and pictures into the documentation")
+    verbs.add_parser("report", help="write the tables and figures into the documentation")
     arguments = parser.parse_args()
     if arguments.verb == "report":
         report()

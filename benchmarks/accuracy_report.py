@@ -1,4 +1,4 @@
-"""The accuracies on file as tables and pictures of docs/accuracy.md."""
+"""Tables and figures of docs/accuracy.md."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from seq2tens.experiments.report.style import BLUE, FAINT, INK, WIDTH, styled, s
 
 PAGE = Path("docs/accuracy.md")
 DIAGRAM = "figures/accuracy-reliability.svg"
-LEVEL = 0.05  # of Nemenyi's test
-DIGITS = 4  # accuracies that agree to so many are a draw
+LEVEL = 0.05  # level of Nemenyi's test
+DIGITS = 4  # accuracies that agree to this many digits are a draw
 
 
 class Comparison(NamedTuple):
@@ -48,26 +48,26 @@ class Comparison(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Data sets that all models have finished; some columns of `scores` are published by others."""
+    """Data sets that all models have finished; some columns of `scores` are published results of others."""
 
     name: str
     scores: Scores
-    seconds: dict[str, float]  # of fit and predict on all cores, all `timed` data sets together
+    seconds: dict[str, float]  # core-seconds of fit and predict, summed over the `timed` data sets
     timed: int
 
     @property
     def mean(self) -> dict[str, float]:
-        """Accuracy of every model."""
+        """The mean accuracy of every model."""
         return dict(zip(self.scores.models, self.scores.values.mean(axis=0).tolist(), strict=True))
 
     @property
     def ranking(self) -> Ranking:
-        """All models, published ones too."""
+        """The ranking of all models, including published ones."""
         return ranking(self.scores, LEVEL)
 
 
 class Picture(NamedTuple):
-    """A figure, its file in the documentation and what it shows, for those who cannot see it."""
+    """A figure, its file in the documentation and its alternative text."""
 
     file: str
     text: str
@@ -75,7 +75,7 @@ class Picture(NamedTuple):
 
 
 def report(results: Path = RESULTS, page: Path = PAGE) -> None:
-    """Put the tables between the marks of a page, and pictures into the folder `figures` beside it."""
+    """Insert the tables between the markers of a page, and write its figures to the folder `figures`."""
     rows = read(results)
     drawn = [picture for group in groups(rows) for picture in pictures(group)]
     text = tables(rows)
@@ -86,7 +86,7 @@ def report(results: Path = RESULTS, page: Path = PAGE) -> None:
     fill(page, START, END, text)
     (page.parent / "figures").mkdir(exist_ok=True)
     for picture in drawn:
-        # Pages may be dark, and a file does not know.
+        # Pages may be dark, so the file needs its own background.
         image = svg(picture.figure, picture.text, "accuracy").replace(
             "<svg ", '<svg style="background:#fff" ', 1
         )
@@ -94,13 +94,13 @@ def report(results: Path = RESULTS, page: Path = PAGE) -> None:
 
 
 def tables(rows: list[Row]) -> str:
-    """A section for each group of data sets that can be compared, then the models beside the paper's."""
+    """A section for each group of data sets that can be compared, then the comparison with the paper."""
     sections = [_section(group, rows) for group in groups(rows)]
     return "\n".join([*sections, *_archive_section(rows), _paper_section(rows)])
 
 
 def groups(rows: list[Row]) -> list[Group]:
-    """Those in which our model and another have finished some data sets."""
+    """The groups in which our model and another one have finished some data sets."""
     found = []
     for name, datasets in GROUPS.items():
         models = _present(rows, datasets, COMPARED)
@@ -127,7 +127,7 @@ def _present(rows: list[Row], datasets: Sequence[str], models: Sequence[str]) ->
 
 
 def finished(rows: list[Row], datasets: Sequence[str], models: Sequence[str]) -> list[str]:
-    """Data sets that all these models have finished."""
+    """The data sets that all these models have finished."""
     cells = {row[:2] for row in rows}
     return [d for d in datasets if all((d, model) in cells for model in models)]
 
@@ -137,19 +137,19 @@ def mean_accuracy(rows: list[Row], dataset: str, model: str) -> float:
 
 
 def total_seconds(rows: list[Row], datasets: Sequence[str], model: str) -> float:
-    """Fit and predict of all data sets, each the mean of its seeds."""
+    """The seconds of fit and predict, averaged over seeds and summed over data sets."""
     cells = [cell(rows, dataset, model) for dataset in datasets]
     return sum(statistics.fmean(row.seconds for row in seeds) for seeds in cells)
 
 
 def core_seconds(rows: list[Row], dataset: str, model: str) -> float:
-    """Mean of the seeds for which it was noted, 0 where there are none."""
+    """The mean core-seconds over the seeds for which they are known, or 0 if there are none."""
     noted = [row.core_seconds for row in cell(rows, dataset, model) if row.core_seconds]
     return statistics.fmean(noted) if noted else 0.0
 
 
 def compare(scores: Scores, left: str, right: str) -> Comparison:
-    """Wins are those of the left model."""
+    """Compare two models; wins are those of the left one."""
     difference = np.round(scores.column(left) - scores.column(right), DIGITS)
     wins, losses = int((difference > 0).sum()), int((difference < 0).sum())
     p_value = float(wilcoxon(difference).pvalue) if wins + losses else 1.0
@@ -201,7 +201,7 @@ def _by_dataset(group: Group, rows: list[Row]) -> str:
 
 
 def pictures(group: Group) -> list[Picture]:
-    """Mean ranks with their critical difference, and accuracy against seconds."""
+    """The figures of mean ranks with their critical difference, and of accuracy against seconds."""
     found = group.ranking
     n = f"{len(group.scores.datasets)} {group.name} data sets"
     ranks = ", ".join(f"{m} {rank:.2f}" for m, rank in zip(found.models, found.ranks, strict=True))
@@ -226,7 +226,7 @@ def pictures(group: Group) -> list[Picture]:
 
 @styled
 def accuracy_against_seconds(group: Group) -> Figure:
-    """A point for each model; a line for one whose time is not known."""
+    """Plot a point for each model, or a line if its time is unknown."""
     figure = Figure(figsize=(WIDTH, 3.4), layout="constrained")
     ax = figure.subplots()
     for model, mean in group.mean.items():
@@ -247,7 +247,7 @@ def accuracy_against_seconds(group: Group) -> Figure:
 
 
 def _archive_section(rows: list[Row]) -> list[str]:
-    """Our model beside published ones on all univariate data sets it has finished, whatever others have."""
+    """Compare our model with published ones on all univariate data sets that it has finished."""
     own = finished(rows, GROUPS["univariate"], [OURS])
     if len(own) < 2:
         return []
@@ -256,7 +256,7 @@ def _archive_section(rows: list[Row]) -> list[str]:
 
 
 def _paper_section(rows: list[Row]) -> str:
-    """Accuracies beside the paper's own, then seconds of fit and predict."""
+    """Compare accuracies with the paper's, then list seconds of fit and predict."""
     datasets = sorted({row.dataset for row in rows} & set(PAPER), key=str.lower)
     models = _present(rows, datasets, OF_THE_PAPER)
     common = finished(rows, datasets, models)

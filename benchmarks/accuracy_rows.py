@@ -1,4 +1,4 @@
-"""Data sets and models of the accuracy benchmark, its rows, and figures published by others."""
+"""Data sets and models of the accuracy benchmark, its rows, and published results of others."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 from seq2tens.experiments.tsc.published import ACCURACY
 
 RESULTS = Path("benchmarks/accuracy.csv")
-RELIABILITY = "reliability.csv"  # beside the results
+RELIABILITY = "reliability.csv"  # next to the results
 BINS = 10
 OURS = "random-ls2t"
 COMPARED = (OURS, "multirocket-hydra", "quant", "hydra", "minirocket")
-# Beside the paper's figures, on its data sets.
+# Models that are compared with the paper's results, on its data sets.
 OF_THE_PAPER = ("fcn-ls2t", "fcn128-ls2t", "ls2t", "fcn", "resnet", OURS, "multirocket-hydra", "dtw")
 SHOWN = {
     "1-NN DTW": "DTW",
@@ -34,10 +34,10 @@ PAPER = {
 
 
 class Published(NamedTuple):
-    """Accuracies of a data set by its default split, as published for the archive.
+    """Accuracies on the default split of a data set, as published for the archive.
 
-    Where lengths differ or values are missing, they belong to a version that was made equal (`_eq`) or has
-    no such series (`_nmv`): close to ours, not the same.
+    If lengths differ or values are missing, they are for a version with equal lengths (`_eq`) or without
+    missing values (`_nmv`), which is similar to ours but not the same.
     """
 
     dataset: str
@@ -46,7 +46,7 @@ class Published(NamedTuple):
 
 
 def ucr_published() -> list[Published]:
-    """HC2 and MR-Hydra on the univariate data sets."""
+    """The published accuracies of HC2 and MR-Hydra on the univariate data sets."""
     with Path(__file__).with_name("ucr_published.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     return [
@@ -71,11 +71,11 @@ class Row(NamedTuple):
     accuracy: float
     fit_seconds: float
     predict_seconds: float
-    core_seconds: float = 0.0  # of both, on all cores, which other work hardly changes; 0 where not noted
+    core_seconds: float = 0.0  # of fit and predict, nearly independent of other load; 0 if unknown
 
     @property
     def seconds(self) -> float:
-        """On all cores where that was noted, which is no less than what it would take by the clock alone."""
+        """The core-seconds if they are known, which are an upper bound of the seconds on an idle machine."""
         return self.core_seconds or self.fit_seconds + self.predict_seconds
 
 
@@ -90,7 +90,7 @@ def append(row: Row, results: Path) -> None:
 
 
 def read(results: Path) -> list[Row]:
-    """All finished fits."""
+    """Read all finished fits."""
     if not results.exists():
         return []
     with results.open(newline="") as file:
@@ -106,7 +106,7 @@ def read(results: Path) -> list[Row]:
 
 
 class Bin(NamedTuple):
-    """Test series whose predicted class has a probability between `number` / `BINS` and a `BINS`-th more."""
+    """Test series whose predicted class has a probability in [`number` / `BINS`, (`number` + 1) / `BINS`)."""
 
     dataset: str
     model: str
@@ -117,7 +117,7 @@ class Bin(NamedTuple):
 
     @classmethod
     def count(cls, dataset: str, model: str, confidence: np.ndarray, correct: np.ndarray) -> list[Bin]:
-        """All bins that are not empty."""
+        """Count the series in each bin; empty bins are left out."""
         numbers = np.minimum((confidence * BINS).astype(int), BINS - 1)
         inside = [(number, numbers == number) for number in np.unique(numbers).tolist()]
         return [
@@ -143,7 +143,7 @@ def append_bins(bins: list[Bin], results: Path) -> None:
 
 
 def read_bins(results: Path) -> list[Bin]:
-    """Of all finished fits with the first seed."""
+    """Read the bins of all finished fits with the first seed."""
     if not results.exists():
         return []
     with results.open(newline="") as file:
@@ -161,5 +161,5 @@ def read_bins(results: Path) -> list[Bin]:
 
 
 def cell(rows: list[Row], dataset: str, model: str) -> list[Row]:
-    """All seeds."""
+    """The rows of all seeds of a cell."""
     return [row for row in rows if (row.dataset, row.model) == (dataset, model)]

@@ -1,6 +1,6 @@
-"""The pictures and sentences of README and performance page that results give: `python -m benchmarks.charts`.
+"""Figures and sentences of the README and the performance page, from results: `python -m benchmarks.charts`.
 
-Draws docs/figures/accuracy.svg and docs/figures/speed.svg, and writes what stands between the marks of the
+Draws docs/figures/accuracy.svg and docs/figures/speed.svg, and writes the text between the markers of the
 README.
 """
 
@@ -31,13 +31,13 @@ NAMES = {
     "multirocket-hydra": "MultiROCKET-Hydra (aeon)",
     "dtw": "1-NN DTW (aeon)",
 }
-# Of the paper; networks have not been run on the reconstruction of CMUsubject16.
+# Data sets of the paper; networks have not been run on the reconstruction of CMUsubject16.
 DATASETS = sorted(set(PAPER) - {"CMUsubject16"})
 RIVALS = ("random-ls2t", "multirocket-hydra")
 OURS = {"random-ls2t", "fcn-ls2t", "ls2t"}
-# Where a label would cover another: its offset in points, and which side of it is fixed.
+# Labels that would cover others: their offsets in points and their alignment.
 LABELS = {"fcn-ls2t": ((-8, -3), "right"), "fcn": ((0, -17), "center"), "ls2t": ((0, -17), "center")}
-# What is drawn of the measured speeds: suite, contender, and what its time is divided by.
+# Bars of the speed chart: suite, contender and label.
 BARS = (
     ("forward_pass", "matmul", "forward pass: torch's matrix products alone"),
     ("forward_pass", "reference", "forward pass: the recursion in eager PyTorch"),
@@ -47,7 +47,7 @@ BARS = (
 
 
 class Point(NamedTuple):
-    """A model over all data sets: mean accuracy, seconds of all fits and predictions, number of data sets."""
+    """A model's mean accuracy, total seconds of fit and predict, and number of data sets."""
 
     accuracy: float
     seconds: float
@@ -55,7 +55,7 @@ class Point(NamedTuple):
 
 
 def points(rows: list[Row]) -> dict[str, Point]:
-    """Every model that has run on all data sets; several seeds count as their mean."""
+    """The points of models that have run on all data sets, averaged over seeds."""
     datasets = {row.dataset for row in rows}
     found = {}
     for model in NAMES:
@@ -68,7 +68,7 @@ def points(rows: list[Row]) -> dict[str, Point]:
 
 
 def accuracy_chart(found: dict[str, Point]) -> Figure:
-    """Mean accuracy against seconds, one dot for each model."""
+    """Plot mean accuracy against seconds, one point per model."""
     figure = Figure(figsize=(8, 4.2), layout="constrained")
     ax = figure.subplots()
     for model, point in found.items():
@@ -95,7 +95,7 @@ def accuracy_chart(found: dict[str, Point]) -> Figure:
 
 
 def ratios(results: list[dict]) -> dict[str, float]:
-    """Geometric means over the cases of a suite, by what is compared."""
+    """The geometric means of ratios over the cases of a suite, by label."""
     found = {}
     for suite, contender, label in BARS:
         rows = [row for row in results if row["suite"] == suite and contender in row["contenders"]]
@@ -104,7 +104,7 @@ def ratios(results: list[dict]) -> dict[str, float]:
 
 
 def speed_chart(found: dict[str, float]) -> Figure:
-    """How many times as long the others take."""
+    """Plot the times of others as multiples of ours."""
     figure = Figure(figsize=(8, 2.6), layout="constrained")
     ax = figure.subplots()
     labels = list(found)[::-1]
@@ -117,7 +117,7 @@ def speed_chart(found: dict[str, float]) -> Figure:
 
 
 def sentences(found: dict[str, Point]) -> str:
-    """What the paper claims, and what these runs confirm."""
+    """The paper's results and ours, in two sentences."""
     claimed = {
         name: statistics.fmean(PAPER[dataset][name] for dataset in DATASETS)
         for name in ("FCN64-LS2T64³", "FCN128", "LS2T64³")
@@ -136,13 +136,13 @@ def sentences(found: dict[str, Point]) -> str:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """An SVG whose text is text, the same at every run."""
+    """Save a figure as a reproducible SVG with selectable text."""
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "seq2tens"}):
         figure.savefig(path, metadata={"Date": None})
 
 
 def write(readme: Path = README, figures: Path = FIGURES) -> None:
-    """Draw both pictures and fill in the README."""
+    """Draw both figures and fill in the README."""
     found = points([row for row in read(ACCURACY) if row.dataset in DATASETS])
     figures.mkdir(parents=True, exist_ok=True)
     save(accuracy_chart(found), figures / "accuracy.svg")

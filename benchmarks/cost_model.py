@@ -1,4 +1,4 @@
-"""What it takes to train on one sequence that is split over ranks: bytes, seconds and memory.
+"""The cost of training on one sequence that is split over ranks: bytes, seconds and memory.
 
 python -m benchmarks.cost_model measure   # one rank of this machine: seconds and memory per time step
 python -m benchmarks.cost_model report    # the tables of docs/scale.md, computed from that
@@ -47,15 +47,15 @@ MEASURED_STEPS = {"LS2T": 2**20, "FCN64-LS2T64³": 2**16}
 
 @dataclass(frozen=True)
 class Link:
-    """What is assumed of the network between ranks."""
+    """The assumed speed of the network between ranks."""
 
-    seconds: float = 50e-6  # for a collective of any size to get going
+    seconds: float = 50e-6  # latency of a collective
     bytes_per_second: float = 25e9
 
 
 @dataclass(frozen=True)
 class Rank:
-    """What a rank does in training, for each time step of its chunk; and in each round of folding."""
+    """The cost of a rank in training, per time step of its chunk, and of each round of folding."""
 
     seconds: float
     bytes: float
@@ -64,24 +64,24 @@ class Rank:
 
 @dataclass(frozen=True)
 class Traffic:
-    """Collectives of a training step, and the bytes that a rank receives in them."""
+    """The number of collectives of a training step, and the bytes that a rank receives in them."""
 
     calls: int
     bytes: float
 
 
 def gathered(size: float, ranks: int) -> Traffic:
-    """Everyone gets everyone's `size` bytes."""
+    """The traffic of an all-gather of `size` bytes per rank."""
     return Traffic(1, (ranks - 1) * size)
 
 
 def summed(size: float, ranks: int) -> Traffic:
-    """Everyone gets the sum of `size` bytes, in two rounds of parts."""
+    """The traffic of an all-reduce of `size` bytes, in two rounds."""
     return Traffic(1, 2 * (ranks - 1) / ranks * size)
 
 
 def exchanges(network: nn.Module, batch: int) -> Iterator[tuple[int, bool]]:
-    """Numbers that each rank gives to the others on the way forwards, and whether gradients come back."""
+    """Yield the size per rank of each exchange in the forward pass, and whether gradients are exchanged."""
     first = network.fcn.blocks[0] if isinstance(network, FCNLS2T) else None
     for module in network.modules():
         if isinstance(module, LS2T):
@@ -96,13 +96,13 @@ def exchanges(network: nn.Module, batch: int) -> Iterator[tuple[int, bool]]:
             yield batch * module.ls2t.in_features, True
         elif isinstance(module, ConvBlock) and module.conv.weight.shape[2] > 1:
             _, channels, kernel = module.conv.weight.shape
-            yield batch * (kernel - 1) * channels, module is not first  # data needs no gradient
+            yield batch * (kernel - 1) * channels, module is not first  # the input needs no gradient
     if isinstance(network, FCNLS2T):
         yield batch * network.fcn_norm.running_mean.numel(), True  # the mean over time
 
 
 def traffic(network: nn.Module, ranks: int, batch: int = BATCH) -> Traffic:
-    """All that a rank receives in a training step, whatever the length of the sequence."""
+    """The traffic of a training step, which does not depend on the length of the sequence."""
     parts = [gathered(3 * DOUBLE, ranks), gathered(batch * DOUBLE, ranks)]  # shapes and lengths
     for numbers, back in exchanges(network, batch):
         parts.append(gathered(numbers * FLOAT, ranks))
@@ -117,7 +117,7 @@ def traffic(network: nn.Module, ranks: int, batch: int = BATCH) -> Traffic:
 
 
 def seconds(network: nn.Module, length: int, ranks: int, rank: Rank, link: Link) -> tuple[float, float]:
-    """Time of a training step: computing, and exchanging with folding what was exchanged."""
+    """The time of a training step: computing, and exchanging and folding."""
     own = math.ceil(length / ranks) * rank.seconds
     if ranks == 1:
         return own, 0.0
@@ -128,13 +128,13 @@ def seconds(network: nn.Module, length: int, ranks: int, rank: Rank, link: Link)
 
 
 def train_once(network: nn.Module, x: Tensor) -> None:
-    """A step's forward and backward pass in a group, as any rank does it."""
+    """Run the forward and backward pass of one rank in a group."""
     sequence_parallel(network)(x).square().mean().backward()
     sum_gradients(network)
 
 
 def measure(name: str) -> Rank:
-    """One rank in a group of its own, in this process."""
+    """Measure one rank, in a group of size 1 in this process."""
     torch.manual_seed(0)
     network, steps = NETWORKS[name](), MEASURED_STEPS[name]
     x = torch.randn(BATCH, steps, 4 if name == "LS2T" else 3)
@@ -154,7 +154,7 @@ def _timed(work: Callable[[], None]) -> float:
 
 
 def _fold_seconds() -> float:
-    """One of the six rounds in which the transfers of 64 ranks are joined, there and back."""
+    """The time of one of the six rounds that join the transfers of 64 ranks, forward and backward."""
     chunk = F.transfer(torch.randn(BATCH, 1, 64), torch.randn(2, 64, 64), order=2)
     values = chunk.values.detach().expand(64, -1, -1, -1).clone().requires_grad_()
 
@@ -166,7 +166,7 @@ def _fold_seconds() -> float:
 
 
 def measure_all() -> dict:
-    """Every network in a fresh process, whose memory is its own."""
+    """Measure every network, each in a new process for its own peak memory."""
     found = {}
     for name in NETWORKS:
         command = [sys.executable, "-m", "benchmarks.cost_model", "one", name]
@@ -188,10 +188,11 @@ def measure_one(name: str) -> None:
 
 
 def assumed_gpu(network: nn.Module) -> float:
-    """Seconds per time step of a GPU that does 10 TFLOP/s and moves 1 TB/s, whichever takes longer.
+    """Seconds per time step of a GPU with 10 TFLOP/s and 1 TB/s, whichever takes longer.
 
-    Every weight is used once per step, in a multiplication and an addition, and twice more on the way back.
-    A layer at least reads its input and writes its output, and the same again, twice, on the way back.
+    Every weight is used once per step in the forward pass, in a multiplication and an addition, and twice in
+    the backward pass. A layer at least reads its input and writes its output once in the forward pass and
+    twice in the backward pass.
     """
     weights = sum(p.numel() for p in network.parameters())
     layers = [m for m in network.modules() if isinstance(m, LS2T)]
@@ -201,7 +202,7 @@ def assumed_gpu(network: nn.Module) -> float:
 
 
 def tables(results: dict, link: Link | None = None) -> str:
-    """All tables of the page, in Markdown."""
+    """All tables of the page as Markdown."""
     link = link or Link()
     parts = [f"Measured on: {results['machine']}; one sequence, float32.\n", _measured_table(results)]
     parts += ["### Exchange (counted)\n", _traffic_table()]
@@ -275,14 +276,14 @@ def _power(length: int) -> str:
 
 
 def report(results: Path = RESULTS, page: Path = PAGE) -> None:
-    """Put the tables between the marks of the page."""
+    """Insert the tables between the markers of the page."""
     fill(page, START, END, tables(json.loads(results.read_text())))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cost_model", description=__doc__)
     parser.add_argument("action", choices=["measure", "report", "one"])
-    parser.add_argument("network", nargs="?", choices=list(NETWORKS), help="for one, in this process")
+    parser.add_argument("network", nargs="?", choices=list(NETWORKS), help="network for `one`")
     given = parser.parse_args()
     if given.action == "one":
         measure_one(given.network)

@@ -1,11 +1,11 @@
-"""How often prediction sets and intervals hold the truth, on the data sets behind SEQ2TENS_DATA.
+"""Coverage of prediction sets and intervals on the data sets in SEQ2TENS_DATA.
 
     python -m benchmarks.coverage classes [--datasets NAME…] [--folders ucr uea tsc]
     python -m benchmarks.coverage values
 
-A run over classes appends a row per data set to `benchmarks/coverage.csv`, skips what is there, and prints
-the table. Sets come from one fit to the training half. Beside them stands split conformal prediction with the
-same scores: a fit to one half of the training half, scores from the other.
+The command `classes` appends a row per data set to `benchmarks/coverage.csv`, skips data sets that are there,
+and prints the table. Sets come from one fit on the training half. They are compared with split conformal
+prediction with the same scores: a fit on one half of the training half, and scores from the other.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from seq2tens.estimators.random import conformal
 
 DATA = Path(os.environ.get("SEQ2TENS_DATA", "data"))
 RESULTS = Path("benchmarks/coverage.csv")
-FEWEST = 100  # training series
+FEWEST = 100  # the minimum number of training series
 
 
 class Row(NamedTuple):
-    """Of one data set."""
+    """The coverage on one data set."""
 
     dataset: str
     series: int
@@ -44,7 +44,7 @@ class Row(NamedTuple):
 
 
 def data_sets(folders: list[str], names: list[str] | None) -> Iterator[tuple[str, Split]]:
-    """Those with enough training series."""
+    """Yield the data sets with enough training series."""
     for path in sorted(path for folder in folders for path in (DATA / folder).glob("*.npz")):
         split = read(path)
         assert isinstance(split, Split)
@@ -64,14 +64,14 @@ def classes(name: str, split: Split, coverage: float, blocks: int) -> Row:
 
 
 def held(sets: np.ndarray, codes: np.ndarray) -> tuple[float, float]:
-    """Share of the rows whose set has their class, and mean size of the sets."""
+    """The fraction of sets that contain the class, and the mean size of the sets."""
     return float(sets[np.arange(len(codes)), codes].mean()), float(sets.sum(axis=1).mean())
 
 
 def split_sets(
     train: Labelled, test: Labelled, coverage: float, blocks: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sets by a model of one half, and its classes: all, as every second series of a class goes to it."""
+    """Sets of split conformal prediction, with half of each class for the model, and the model's classes."""
     order = np.argsort(train.labels, kind="stable")
     model = fitted(train[np.sort(order[::2])], blocks)
     rest = train[np.sort(order[1::2])]
@@ -88,7 +88,7 @@ def fitted(half: Labelled, blocks: int) -> RandomLS2TClassifier:
 def run_classes(
     folders: list[str], names: list[str] | None, coverage: float, blocks: int, results: Path = RESULTS
 ) -> None:
-    """All data sets that are not in the results yet."""
+    """Run all data sets that are not in the results yet."""
     finished = {row.dataset for row in stored(results)}
     for name, split in data_sets(folders, names):
         if name not in finished:
@@ -106,7 +106,7 @@ def append(row: Row, results: Path) -> None:
 
 
 def stored(results: Path) -> list[Row]:
-    """All rows, by name."""
+    """Read all rows, sorted by name."""
     if not results.exists():
         return []
     with results.open(newline="") as file:
@@ -118,7 +118,7 @@ def stored(results: Path) -> list[Row]:
 
 
 def report_classes(rows: list[Row]) -> str:
-    """Every data set, and the mean of all."""
+    """The table of all data sets and their mean."""
     means = (statistics.fmean(column) for column in list(zip(*rows, strict=True))[2:])
     rows = [*rows, Row(f"mean of {len(rows)}", sum(row.series for row in rows), *means)]
     header = ["data set", "series", "accuracy", "covered", "size", "covered, split", "size, split"]
@@ -126,7 +126,7 @@ def report_classes(rows: list[Row]) -> str:
 
 
 def report_values(coverage: float, blocks: int) -> None:
-    """Each set, then the sequences of all sets together."""
+    """Print the coverage on each data set, then over all test series."""
     inside: list[np.ndarray] = []
     print("| data set | series | R² | covered | width | spread of values |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")

@@ -1,4 +1,4 @@
-"""Epochs of training on JapaneseVowels, which comes with aeon: with LS2T layers, and without.
+"""Training epochs on JapaneseVowels, which is included in aeon, with and without LS2T layers.
 
 python -m benchmarks run epochs
 """
@@ -15,7 +15,7 @@ from torch import nn
 from benchmarks.registry import Case, Prepare, Work, suite
 from seq2tens.nn import FCN, FCNLS2T
 
-# Width at which an FCN comes nearest to FCN64-LS2T64³ in parameters, with 12 channels.
+# The width of an FCN with about as many parameters as FCN64-LS2T64³, for 12 channels.
 EQUAL_WIDTH = 85
 FOR_EVER = 10**6
 
@@ -25,7 +25,7 @@ def parameters(network: nn.Module) -> int:
 
 
 def epoch(network: nn.Module) -> Prepare:
-    """One epoch as `fit` has it: sampling, batches, steps of the recipe `fast`."""
+    """One epoch as in `fit`: sampling, batches and steps of the recipe `fast`."""
 
     def prepare() -> Work:
         from lightning_fabric import Fabric
@@ -52,7 +52,7 @@ def epoch(network: nn.Module) -> Prepare:
 
 @suite
 def epochs() -> Iterator[Case]:
-    """An epoch of FCN64-LS2T64³ against one of a plain FCN of as many parameters."""
+    """An epoch of FCN64-LS2T64³ against one of a plain FCN with as many parameters."""
     torch.manual_seed(0)
     plain, mixed = FCN(12, EQUAL_WIDTH), FCNLS2T(12)
     peer = f"FCN{EQUAL_WIDTH} ({parameters(plain)} parameters)"

@@ -1,4 +1,4 @@
-"""The forward times of the paper beside ours: LSTM and Conv1D against every order."""
+"""Forward times of the paper and ours: LSTM and Conv1D against every order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Published(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The row's name here."""
+        """The name of the row in our table."""
         return f"L={self.length} {self.layer}" + ("" if self.order is None else f" M={self.order}")
 
 
@@ -50,7 +50,7 @@ def published() -> list[Published]:
 
 @suite
 def forward_table() -> Iterator[Case]:
-    """Every layer of the paper's table of forward times, against LSTM and Conv1D one at a time."""
+    """Every layer of the paper's table of forward times, against LSTM or Conv1D."""
     for row in published():
         if row.order is None:
             continue
@@ -62,7 +62,7 @@ def forward_table() -> Iterator[Case]:
 
 
 def table(results: list[dict]) -> str:
-    """Both in one table; blank where nothing was measured."""
+    """The paper's times and ours in one table; entries that were not measured are blank."""
     measured = {result["case"]: result["contenders"] for result in results}
     paper = published()
     return markdown(HEADER, [[row.name, *_paper(row, paper), *_here(row, measured)] for row in paper])
@@ -90,5 +90,5 @@ def _milliseconds(cases: list[dict], contender: str) -> str:
 
 
 def _digits(value: float) -> str:
-    """Three digits, or all of those before the point."""
+    """Format a number with three digits, or without decimals if it is at least 100."""
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"

@@ -1,4 +1,4 @@
-"""The image preprocessor of a GP-VAE on black and white frames: by a table, against two convolutions."""
+"""The image preprocessor of a GP-VAE on binary frames: a lookup table against two convolutions."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ SHAPE, SEQUENCES, FRAMES = (28, 28, 1), 16, 10
 
 
 def step(by_table: bool) -> Prepare:
-    """Forward and backward of a batch of turning digits' size."""
+    """A forward and backward pass of a batch with the size of Healing MNIST."""
 
     def prepare() -> Work:
         torch.manual_seed(0)
         layer = ImagePreprocessor(SHAPE)
         frames = (torch.rand(SEQUENCES, FRAMES, SHAPE[0] * SHAPE[1]) < 0.2).float()
         weights = torch.randn_like(frames)
-        # A derivative by the frames cannot be had from the table.
+        # The table does not support derivatives with respect to the frames.
         frames.requires_grad_(not by_table)
         parameters = list(layer.parameters())
         return lambda: torch.autograd.grad((layer(frames) * weights).sum(), parameters)
@@ -30,7 +30,7 @@ def step(by_table: bool) -> Prepare:
 
 @suite
 def images() -> Iterator[Case]:
-    """A step of training of the layer; convolutions do not compute derivatives by the frames either."""
+    """A training step of the layer, without derivatives with respect to the frames."""
     contenders = {"table": step(by_table=True), "convolutions": step(by_table=False)}
     height, width, _ = SHAPE
     yield Case("images", f"{SEQUENCES * FRAMES} frames of {height} x {width}", "table", contenders)

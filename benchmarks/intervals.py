@@ -49,7 +49,7 @@ def queries(dtype: torch.dtype) -> Prepare:
 
 
 def one_by_one(dtype: torch.dtype) -> Prepare:
-    """A call for each interval of a sample."""
+    """One call per interval of a sample."""
 
     def prepare() -> Work:
         x, weight = draw(dtype)
@@ -93,7 +93,7 @@ def slide(dtype: torch.dtype, window: int, training: bool) -> Prepare:
 
 
 def one_pass(dtype: torch.dtype, training: bool) -> Prepare:
-    """The layer itself, whose windows all begin with the sequence."""
+    """One pass of the layer, whose windows all start at the beginning of the sequence."""
 
     def prepare() -> Work:
         x, weight = draw(dtype)
@@ -111,7 +111,7 @@ def one_pass(dtype: torch.dtype, training: bool) -> Prepare:
 
 @suite
 def windows() -> Iterator[Case]:
-    """All windows of 10 to 10 000 steps of a sequence of 100 000, beside one pass of the layer."""
+    """All windows of 10 to 10 000 steps of a sequence of 100 000, against one pass of the layer."""
     for dtype in (torch.float64, torch.float32):
         for name, training in (("forward", False), ("training", True)):
             contenders = {f"window {w}": slide(dtype, w, training) for w in (100, 10, 1000, 10_000)}

@@ -1,4 +1,4 @@
-"""The divergence of a posterior with tridiagonal precision from a Gaussian process, against dense algebra."""
+"""KL divergence of a posterior with tridiagonal precision from a Gaussian process, against dense algebra."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STEPS, LATENT = 1000, 64
 
 
 class Bands(NamedTuple):
-    """Mean and precision factor of a posterior of one sequence."""
+    """The mean and the precision factor of a posterior of one sequence."""
 
     mean: Tensor
     diagonal: Tensor
@@ -35,13 +35,13 @@ def bands(dtype: torch.dtype, steps: int, latent: int, grad: bool) -> Bands:
 
 
 def banded(given: Bands, prior: Prior) -> Callable[[], Tensor]:
-    """`Posterior.kl`; the prior is factorised beforehand."""
+    """`Posterior.kl`, with the prior factorised in advance."""
     factor = prior.at(given.mean.shape[1], dtype=given.mean.dtype)
     return lambda: Posterior(*given).kl(factor).sum()
 
 
 def dense(given: Bands, prior: Prior) -> Callable[[], Tensor]:
-    """torch's distributions with all matrices written out; the prior is factorised beforehand, too."""
+    """torch's distributions with dense matrices; the prior is factorised in advance, too."""
     steps, dtype = given.mean.shape[1], given.mean.dtype
     root = torch.linalg.cholesky(prior.covariance(steps)[0]).to(dtype)
     centre = torch.zeros(steps, dtype=dtype)
@@ -68,7 +68,7 @@ def contender(
 
 
 def on_one_thread(work: Work) -> Work:
-    """Other work on the machine counts little then; threads that wait for each other suffer from it most."""
+    """Run on one thread, which other load on the machine disturbs least."""
 
     def alone() -> object:
         threads = torch.get_num_threads()
@@ -81,7 +81,7 @@ def on_one_thread(work: Work) -> Work:
     return alone
 
 
-# Dense algebra takes seconds a call, so that a few cases have to do.
+# Dense algebra takes seconds per call, so there are only a few cases.
 CASES: tuple[tuple[Kernel, torch.dtype, bool], ...] = (
     ("cauchy", torch.float32, False),
     ("cauchy", torch.float64, False),

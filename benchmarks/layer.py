@@ -1,4 +1,4 @@
-"""The LS2T layer against the matrix product it contains, its own reference, and other layers."""
+"""The LS2T layer against the matrix product that it contains, its reference, and other layers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def draw(*shape: int, grad: bool = False) -> Tensor:
 
 
 def matmul(batch: int, length: int, features: int, columns: int) -> Prepare:
-    """The bare product with every vector, into memory that is already there."""
+    """The product with all weight vectors only, into preallocated memory."""
 
     def prepare() -> Work:
         x, w = draw(batch * length, features), draw(features, columns)
@@ -50,7 +50,7 @@ def forward(
 def training_step(
     make: object, batch: int, length: int, features: int, channels_first: bool = False
 ) -> Prepare:
-    """Forward and backward, gradients of the input included."""
+    """Forward and backward pass, including gradients of the input."""
 
     def prepare() -> Work:
         torch.manual_seed(0)
@@ -108,7 +108,7 @@ def forward_pass() -> Iterator[Case]:
 
 @suite
 def forward_peers() -> Iterator[Case]:
-    """Order 2, recursive, against other layers of width 64, one at a time: they flush each other's caches."""
+    """Order 2, recursive, against other layers of width 64, one at a time, since they share caches."""
     for length in (32, 64, 128, 256, 512, 1024):
         yield from _pairs("forward_peers", length, forward)
 
@@ -121,7 +121,7 @@ def _pairs(suite_name: str, length: int, measure: Callable[..., Prepare]) -> Ite
 
 @suite
 def training() -> Iterator[Case]:
-    """Forward and backward of the same sizes, with peak memory."""
+    """Forward and backward pass for the same sizes, with peak memory."""
     for length in (256, 1024):
         for order in (2, 6, 10):
             for weights in ("recursive", "independent"):
@@ -137,14 +137,14 @@ def training() -> Iterator[Case]:
 
 @suite
 def training_peers() -> Iterator[Case]:
-    """The same as `forward_peers`, forward and backward."""
+    """As `forward_peers`, with forward and backward pass."""
     for length in (256, 1024):
         yield from _pairs("training_peers", length, training_step)
 
 
 @suite
 def small() -> Iterator[Case]:
-    """Shapes where the cost of a call counts more than the arithmetic."""
+    """Small shapes, for which the overhead of a call dominates."""
     for batch in (1, 4):
         for length in (8, 32):
             for order in (1, 2, 4):
@@ -159,7 +159,7 @@ def small() -> Iterator[Case]:
 
 @suite
 def long() -> Iterator[Case]:
-    """One sequence, d = 4, width 32, order 3: time and memory should grow as the length does."""
+    """One sequence, d = 4, width 32, order 3: time and memory should grow linearly with the length."""
     for length in (10_000, 100_000, 1_000_000):
         size = (1, length, 4)
         contenders = {

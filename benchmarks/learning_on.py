@@ -1,4 +1,4 @@
-"""How long `RandomLS2TClassifier` takes to learn from parts, to forget one series, and what memory it needs.
+"""Time and memory of `RandomLS2TClassifier` for learning from parts and for forgetting one series.
 
 python -m benchmarks.learning_on                      # 100 000 series of 100 steps, 3 channels, in parts
 python -m benchmarks.learning_on --series 1000000     # hours
@@ -19,7 +19,7 @@ CHANNELS, STEPS = 3, 100
 
 
 def draw(series: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Noise, with a bump that comes early or late."""
+    """Noise with an early or a late bump."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((series, CHANNELS, STEPS), dtype=np.float32)
     y = np.arange(series) % 2
@@ -29,7 +29,7 @@ def draw(series: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def parts(series: int, size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Made one after the other; tells how far the fit is."""
+    """Generate the parts one by one and print the progress."""
     begin = now()
     for number in range(series // size):
         yield draw(size, number)
@@ -37,7 +37,7 @@ def parts(series: int, size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 
 def now() -> tuple[float, float]:
-    """By the clock, and of all cores: what a busy machine would have taken alone."""
+    """The wall-clock time and the time of all cores, which hardly depends on other load."""
     return time.perf_counter(), time.process_time()
 
 

@@ -27,7 +27,7 @@ def pysiglib(path: Tensor, order: int) -> Tensor:
 
 
 class _IISignature(torch.autograd.Function):
-    """iisignature works on arrays; its own derivative serves as the backward pass."""
+    """iisignature works on arrays; the backward pass is its own derivative."""
 
     @staticmethod
     def forward(ctx, path: Tensor, order: int) -> Tensor:  # type: ignore[no-untyped-def]
@@ -47,7 +47,7 @@ class _IISignature(torch.autograd.Function):
 
 
 class _Signax(torch.autograd.Function):
-    """signax runs in JAX: compiled once per shape, handed over without a copy, derivative by JAX."""
+    """signax runs in JAX: compiled once per shape, without copies, and with derivatives by JAX."""
 
     @staticmethod
     def forward(ctx, path: Tensor, order: int) -> Tensor:  # type: ignore[no-untyped-def]
@@ -78,7 +78,7 @@ def _signax_functions(order: int):  # type: ignore[no-untyped-def]
 
 
 def peers() -> dict[str, Callable[[Tensor, int], Tensor]]:
-    """Those that are installed; the others are left out of the table."""
+    """The libraries that are installed; the table leaves out the others."""
     found = {"pysiglib": pysiglib, "iisignature": _IISignature.apply, "signax": _Signax.apply}
     return {name: call for name, call in found.items() if importlib.util.find_spec(name)}
 
@@ -114,7 +114,7 @@ def training_step(call: Callable, length: int, dim: int, order: int, dtype: torc
 
 @suite
 def signatures() -> Iterator[Case]:
-    """Batch 32; forward alone, and forward with backward."""
+    """Signatures of batches of 32: forward pass, and forward with backward pass."""
     contenders = {"fused": ours("cpu"), "reference": ours("reference"), **peers()}
     for dtype in (torch.float32, torch.float64):
         for name, measure in (("forward", forward), ("training", training_step)):

@@ -1,6 +1,6 @@
-"""Where the time of the mortality experiment goes: an epoch of FCN-LS2T and FCN with the published settings.
+"""A profile of the mortality experiment: an epoch of FCN-LS2T and FCN with the published settings.
 
-Seconds are those of the processor, on one thread, so that other work on the machine counts little.
+Times are CPU seconds on one thread, which other load on the machine hardly changes.
 
 SEQ2TENS_DATA=/path/to/data python -m benchmarks.mortality
 """
@@ -24,9 +24,9 @@ from seq2tens.training.metrics import validate
 from seq2tens.training.rng import initial, order
 from seq2tens.training.sampling import Sampler
 
-# Training steps that are timed, of those of an epoch.
+# The number of training steps of an epoch that are timed.
 STEPS = {"fcn-ls2t": 10, "fcn": 60}
-# What operations are for, by how their names begin; the first that fits counts.
+# Kinds of operations by prefixes of their names; the first match counts.
 KINDS = {
     "LS2T": ("_Unobserved", "_Observed"),
     "normalisation": ("_BatchNorm",),
@@ -37,7 +37,7 @@ REST = "copies, sums, dropout and the rest"
 
 
 def shares(found: profile) -> dict[str, float]:
-    """Parts of the time of all operations."""
+    """The fraction of the total time by kind of operation."""
     seconds = dict.fromkeys([*KINDS, REST], 0.0)
     for event in found.key_averages():
         kinds = [kind for kind, names in KINDS.items() if event.key.startswith(names)]
@@ -47,7 +47,7 @@ def shares(found: profile) -> dict[str, float]:
 
 
 def epoch(name: str, inputs: Inputs, stays: Stays) -> tuple[float, float, dict[str, float]]:
-    """Seconds of training and of validation, and what the steps of training consist of."""
+    """Seconds of training and validation, and the fractions of training by kind of operation."""
     setup = MODELS[name].setups[PAPER]
     with initial(0):
         network = setup.network(inputs, setup.settings)
@@ -61,7 +61,7 @@ def epoch(name: str, inputs: Inputs, stays: Stays) -> tuple[float, float, dict[s
         optimizer.zero_grad()
 
     network.train()
-    for _ in range(3):  # what is compiled or allocated once
+    for _ in range(3):  # warm-up: compilation and allocation
         step()
     begin = time.process_time()
     for _ in range(STEPS[name]):

@@ -6,13 +6,13 @@ from pathlib import Path
 
 
 def markdown(header: list[str], lines: list[list[str]]) -> str:
-    """A table; all columns but the first are numbers."""
+    """Format a table; all columns but the first are numbers."""
     rule = ["---", *["---:"] * (len(header) - 1)]
     return "\n".join(f"| {' | '.join(line)} |" for line in [header, rule, *lines])
 
 
 def fill(page: Path, start: str, end: str, text: str) -> None:
-    """Put a text between two marks of a page."""
+    """Insert a text between two markers of a page."""
     before, _, rest = page.read_text().partition(start)
     _, _, after = rest.partition(end)
     page.write_text(f"{before}{start}\n\n{text}\n{end}{after}")

@@ -1,4 +1,4 @@
-"""What is measured: a case is a set of contenders for the same work, one of them the peer of the ratios."""
+"""The registry of cases; a case is a set of contenders for the same work."""
 
 from __future__ import annotations
 
@@ -6,22 +6,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 Work = Callable[[], object]  # one call is one measurement
-Prepare = Callable[[], Work]  # makes inputs and outputs, which are not measured
+Prepare = Callable[[], Work]  # allocates inputs and outputs, which is not measured
 
 
 @dataclass(frozen=True)
 class Case:
-    """Contenders by name; `peer` names the one that the others are divided by."""
+    """A case with its contenders by name; times are divided by that of `peer`."""
 
     suite: str
     name: str
     peer: str
     contenders: dict[str, Prepare]
-    memory: bool = False  # measure peak memory too, each contender in a process of its own
-    latency: bool = False  # time single calls too, for their percentiles
-    shares: dict[str, float] = field(
-        default_factory=dict
-    )  # of the work, where a contender does a sample of it
+    memory: bool = False  # also measure peak memory, each contender in a separate process
+    latency: bool = False  # also time single calls, for percentiles
+    # The fraction of the work that a contender does, if it does only a sample.
+    shares: dict[str, float] = field(default_factory=dict)
 
 
 SUITES: dict[str, Callable[[], Iterator[Case]]] = {}
@@ -34,7 +33,7 @@ def suite(function: Callable[[], Iterator[Case]]) -> Callable[[], Iterator[Case]
 
 
 def cases(names: list[str]) -> list[Case]:
-    """All cases of the suites named, or of every suite."""
+    """All cases of the named suites, or of every suite."""
     from benchmarks import (  # noqa: F401  (they register themselves)
         epochs,
         forward_table,

@@ -1,6 +1,6 @@
-"""How often predictions are right that a classifier is so sure of, from `benchmarks/reliability.csv`.
+"""Reliability diagrams: accuracy by predicted probability, from `benchmarks/reliability.csv`.
 
-`python -m benchmarks.accuracy run` writes the file, for the first seed of each model; its report draws.
+`python -m benchmarks.accuracy run` writes the file for the first seed of each model; its report plots it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MARKERS = ("o", "s", "^", "D", "v")
 
 
 class Curve(NamedTuple):
-    """Of one model: share of the predictions in each bin, their mean probability and accuracy."""
+    """The curve of a model: fraction of predictions in each bin, their mean probability and accuracy."""
 
     model: str
     share: Float[np.ndarray, " bins"]
@@ -28,18 +28,18 @@ class Curve(NamedTuple):
 
     @property
     def calibration_error(self) -> float:
-        """Expected calibration error: mean distance of probability and accuracy."""
+        """Expected calibration error: mean absolute difference of probability and accuracy."""
         return float(self.share @ np.abs(self.confidence - self.accuracy))
 
 
 def common(bins: list[Bin]) -> list[str]:
-    """Data sets that all models in the file have finished."""
+    """The data sets that all models in the file have finished."""
     by_model = [{b.dataset for b in bins if b.model == model} for model in {b.model for b in bins}]
     return sorted(set.intersection(*by_model)) if by_model else []
 
 
 def curve(bins: list[Bin], model: str, datasets: list[str]) -> Curve:
-    """Every data set counts the same, however many test series it has."""
+    """The curve of a model; all data sets have equal weight."""
     sums = np.zeros((3, BINS))
     for dataset in datasets:
         own = [b for b in bins if (b.dataset, b.model) == (dataset, model)]
@@ -52,7 +52,7 @@ def curve(bins: list[Bin], model: str, datasets: list[str]) -> Curve:
 
 
 def section(bins: list[Bin], picture: str) -> str:
-    """A table, and the picture that `diagram` draws."""
+    """A section with a table and the figure of `diagram`."""
     datasets = common(bins)
     lines = [
         [
@@ -71,20 +71,20 @@ def section(bins: list[Bin], picture: str) -> str:
 
 
 def curves(bins: list[Bin]) -> list[Curve]:
-    """All models of the file, in the order of the tables."""
+    """The curves of all models in the file, in the order of the tables."""
     known = {b.model for b in bins}
     return [curve(bins, model, common(bins)) for model in COMPARED if model in known]
 
 
 def caption(bins: list[Bin]) -> str:
-    """What the picture shows."""
+    """The caption of the figure."""
     errors = ", ".join(f"{c.model} {c.calibration_error:.3f}" for c in curves(bins))
     return f"Accuracy of predictions by the probability they were given; expected calibration error: {errors}"
 
 
 @styled
 def diagram(bins: list[Bin]) -> Figure:
-    """Accuracy against probability; the size of a mark is the share of predictions."""
+    """Plot accuracy against probability; the size of a marker is the fraction of predictions."""
     figure = Figure(figsize=(4.2, 4.0), layout="constrained")
     ax = figure.subplots()
     ax.plot([0, 1], [0, 1], color=FAINT, lw=1, ls=(0, (4, 3)), zorder=0)

@@ -1,4 +1,4 @@
-"""The measured results as pages of the documentation: nothing there is typed by hand."""
+"""Write measured results into pages of the documentation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ START, END = "<!-- tables -->", "<!-- end of tables -->"
 
 
 def write(results: Path, page: Path) -> None:
-    """Put the tables of a results file between the marks of a page."""
+    """Insert the tables of a results file between the markers of a page."""
     fill(page, START, END, tables(json.loads(results.read_text())))
 
 
@@ -30,7 +30,7 @@ def tables(data: dict) -> str:
 
 
 def forward_times(results: Path) -> str:
-    """The paper's forward times beside those of a results file."""
+    """Compare the paper's forward times with those of a results file."""
     data = json.loads(results.read_text())
     return forward_table.table([result for result in data["results"] if result["suite"] == "forward_table"])
 

@@ -1,4 +1,4 @@
-"""Measure cases: contenders in turn, so that a busy machine disturbs all alike; minima and medians."""
+"""Measure cases; contenders take turns, so that other load on the machine affects all of them alike."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ import torch
 from benchmarks.registry import Case, Work
 from seq2tens.ops import kernels
 
-SECONDS = 1.0  # per contender and case, at least
-REPEATS = 4  # at least
+SECONDS = 1.0  # minimum per contender and case
+REPEATS = 4  # minimum number
 SINGLE_CALLS = 2000  # for percentiles
 
 
 def measure(case: Case, seconds: float = SECONDS) -> dict:
-    """Times of all contenders of a case in seconds, ratios to its peer, and peak memory where asked for."""
+    """Times of all contenders of a case in seconds, ratios to its peer, and peak memory if requested."""
     works = {name: prepare() for name, prepare in case.contenders.items()}
     counts = {name: _calls_per_repeat(work) for name, work in works.items()}
     times: dict[str, list[float]] = {name: [] for name in works}
@@ -48,7 +48,7 @@ def measure(case: Case, seconds: float = SECONDS) -> dict:
 
 
 def _calls_per_repeat(work: Work) -> int:
-    """Enough calls for five milliseconds, as in a loop over batches; the first ones compile and warm up."""
+    """The number of calls that take five milliseconds; the first calls compile and warm up."""
     work()
     return max(1, int(5e-3 / max(_time(work, 3), 1e-7)))
 
@@ -64,21 +64,21 @@ def _time(work: Work, calls: int) -> float:
 
 
 def percentiles(work: Work) -> dict[str, float]:
-    """How long most calls take, each timed by itself."""
+    """Percentiles of the times of single calls."""
     cuts = statistics.quantiles((_time(work, 1) for _ in range(SINGLE_CALLS)), n=100)
     return {"p50": cuts[49], "p99": cuts[98]}
 
 
 def peers() -> dict[str, str]:
-    """Versions of the libraries that contenders come from, where they are installed."""
+    """Versions of the installed libraries that contenders come from."""
     names = ("pysiglib", "signax", "iisignature", "aeon")
     there = {distribution.metadata["Name"].lower() for distribution in importlib.metadata.distributions()}
     return {name: importlib.metadata.version(name) for name in names if name in there}
 
 
 def peak_bytes(work: Work) -> int:
-    """Memory that one call needs beyond what stood before it, outputs included (Linux only)."""
-    work()  # load first
+    """The additional memory of one call at its peak, including outputs (Linux only)."""
+    work()  # load libraries first
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")  # reset the high-water mark
@@ -102,7 +102,7 @@ def _peak_in_subprocess(case: Case, contender: str) -> int:
 
 
 def table(result: dict) -> str:
-    """One case as lines of text."""
+    """Format a case as lines of text."""
     lines = [f"{result['suite']}: {result['case']}"]
     for name, row in result["contenders"].items():
         line = f"  {name:<12} min {row['min'] * 1e3:10.3f} ms   median {row['median'] * 1e3:10.3f} ms   "
@@ -116,7 +116,7 @@ def table(result: dict) -> str:
 
 
 def summary(results: list[dict]) -> str:
-    """Geometric means of the ratios, per suite and contender."""
+    """Geometric means of the ratios by suite and contender."""
     ratios: dict[tuple[str, str], list[float]] = {}
     for result in results:
         for name, row in result["contenders"].items():
@@ -129,7 +129,7 @@ def summary(results: list[dict]) -> str:
 
 
 def run(cases: list[Case], out: Path, seconds: float) -> None:
-    """Measure, print as it goes, and put the suites measured into one JSON file, in place of older ones."""
+    """Measure and print cases, and replace the results of their suites in a JSON file."""
     results = []
     for case in cases:
         results.append(measure(case, seconds))

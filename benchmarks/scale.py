@@ -1,4 +1,4 @@
-"""How the time of `RandomLS2TClassifier` grows with the number of series and with their length.
+"""The time of `RandomLS2TClassifier` for growing numbers and lengths of series.
 
 python -m benchmarks.scale            # doubling each, from 1000 series of 100 steps, 3 channels
 python -m benchmarks.scale --large    # 100 000 series of 100 steps: minutes, and gigabytes
@@ -18,7 +18,7 @@ CHANNELS = 3
 
 
 def draw(series: int, length: int) -> tuple[np.ndarray, np.ndarray]:
-    """Noise, with a bump that comes early or late."""
+    """Noise with an early or a late bump."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((series, CHANNELS, length), dtype=np.float32)
     y = np.arange(series) % 2
@@ -28,7 +28,7 @@ def draw(series: int, length: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fit_seconds(series: int, length: int) -> float:
-    """Seconds of one fit with all cores."""
+    """Seconds of one fit on all cores."""
     X, y = draw(series, length)
     begin = time.perf_counter()
     RandomLS2TClassifier(n_jobs=-1, random_state=0).fit(X, y)

@@ -1,4 +1,4 @@
-"""All stays of PhysioNet 2012 from their files to the channels of a network; beside it, the same with pandas.
+"""Prepare all stays of PhysioNet 2012 for a network, from files to channels, compared with pandas.
 
 SEQ2TENS_DATA=/path/to/data python -m benchmarks.stays
 """
@@ -15,12 +15,12 @@ from benchmarks.registry import Case, Work
 from benchmarks.run import measure, table
 from seq2tens.data import Preparation, physionet2012
 
-# Pandas works on the first of the three files, and its time is scaled.
+# pandas processes the first of the three files, and its time is scaled.
 SHARE = 1 / 3
 
 
 def stages() -> Work:
-    """Reading with the split, statistics of the training part, and the channels of all three parts."""
+    """Read and split the stays, compute statistics of the training part, and prepare all three parts."""
 
     def work() -> list[object]:
         stays = physionet2012.load()
@@ -32,7 +32,7 @@ def stages() -> Work:
 
 
 def with_pandas() -> Work:
-    """A row per time, carried forward, with mask and time since observed; files are read beforehand."""
+    """One row per time, filled forward, with masks and times since observation; files are read in advance."""
     with np.load(Path(os.environ["SEQ2TENS_DATA"], "physionet2012", "physionet_a.npz")) as file:
         entries = pd.DataFrame({key: file[key] for key in ("record", "minute", "param", "value")})
     series = entries[(entries.param >= 5) & (entries.value != -1)]

@@ -1,4 +1,4 @@
-"""One step of a stream, and whether it stays what it is over many steps.
+"""The cost of one step of a stream, also after many steps.
 
 python -m benchmarks run streaming
 python -m benchmarks.streaming          # 100 000 steps, one at a time: latency and memory at both ends
@@ -36,7 +36,7 @@ def draw(steps: int) -> Tensor:
 
 
 def stream(name: str) -> Prepare:
-    """A step after a hundred others."""
+    """One step after a hundred others."""
 
     def prepare() -> Work:
         opened, x = build(name).stream(), draw(1)  # type: ignore[operator]
@@ -47,7 +47,7 @@ def stream(name: str) -> Prepare:
 
 
 def again(name: str) -> Prepare:
-    """Without a stream: the whole network, on all that has come so far."""
+    """Without a stream: the whole network on all steps so far."""
 
     def prepare() -> Work:
         network, x = build(name), draw(PREFIX)
@@ -62,7 +62,7 @@ def again(name: str) -> Prepare:
 
 
 def lstm_cells() -> Work:
-    """Another network that goes step by step: three layers, as wide as the features of FCN64-LS2T64³."""
+    """Another recurrent network: three layers as wide as the features of FCN64-LS2T64³."""
     torch.manual_seed(0)
     cells = [nn.LSTMCell(CHANNELS, WIDTH), nn.LSTMCell(WIDTH, WIDTH), nn.LSTMCell(WIDTH, WIDTH)]
     states = [(torch.zeros(1, WIDTH), torch.zeros(1, WIDTH)) for _ in cells]
@@ -92,7 +92,7 @@ def streaming() -> Iterator[Case]:
 
 
 def endure(name: str, steps: int, part: int) -> Iterator[str]:
-    """Push one step at a time; a line for every part."""
+    """Push one step at a time, and yield a line of text for every part."""
     opened, x = build(name).stream(), draw(steps)  # type: ignore[operator]
     opened.push(x[:, :PREFIX])
     for start in range(0, steps, part):

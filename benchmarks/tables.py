@@ -1,4 +1,4 @@
-"""How long tables of ten million rows take to read, and how much memory.
+"""Time and memory for reading tables of ten million rows.
 
 python -m benchmarks.tables --rows 10000000
 """
@@ -17,11 +17,11 @@ import numpy as np
 
 from benchmarks.run import status
 
-STEPS = 1000  # of a sequence
+STEPS = 1000  # per sequence
 
 
 def write(folder: Path, rows: int) -> list[Path]:
-    """The same table of four channels as `.csv` and `.parquet`."""
+    """Write the same table with four channels as `.csv` and `.parquet`."""
     import pyarrow as pa
     import pyarrow.csv
     import pyarrow.parquet
@@ -43,7 +43,7 @@ def write(folder: Path, rows: int) -> list[Path]:
 
 
 def measure(path: Path, small: Path) -> None:
-    """Read the file in this process and print what it took; a small one first, which loads what is needed."""
+    """Read a file in this process and print its cost; a small file is read first, which loads libraries."""
     from seq2tens.data import read
 
     read(small)
@@ -74,7 +74,7 @@ def main() -> None:
             write(Path(folder, name), rows) for name, rows in (("large", arguments.rows), ("small", 50_000))
         )
         for files in zip(large, small, strict=True):
-            # a process of its own, whose peak is that of this file
+            # a separate process, whose peak memory is that of this file
             command = [sys.executable, "-m", "benchmarks.tables", "--files", *map(str, files)]
             subprocess.run(command, check=True)
 

@@ -1,6 +1,6 @@
-"""Where the time of the imputation experiment goes on Healing MNIST: an epoch of both GP-VAEs.
+"""A profile of the imputation experiment on Healing MNIST: an epoch of both GP-VAEs.
 
-Seconds are those of the processor, on one thread, so that other work on the machine counts little.
+Times are CPU seconds on one thread, which other load on the machine hardly changes.
 
 SEQ2TENS_DATA=/path/to/data python -m benchmarks.turning_digits
 """
@@ -21,12 +21,12 @@ from seq2tens.training.loop import make_optimizer
 from seq2tens.training.rng import initial
 
 NAMES = ("gp-vae", "gp-vae-bls2t")
-SEQUENCES = 60_000  # of an epoch
+SEQUENCES = 60_000  # per epoch
 STEPS, WARM, PROFILED = 10, 3, 5
 
 
 def epoch(name: str, digits: IncompleteSource) -> tuple[float, dict[str, float]]:
-    """Seconds of training, and what its steps consist of."""
+    """Seconds of training, and its fractions by kind of operation."""
     with initial(0):
         model = network("hmnist", name).train()
     recipe, loss = SETTINGS["hmnist"].recipe(1), NegativeElbo()

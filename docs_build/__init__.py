@@ -1,1 +1,1 @@
-"""What `make docs` runs beside mkdocs: the gallery, formulas, and the arguments of the API pages."""
+"""Extensions of the documentation build: the gallery, formulas, and the arguments on the API pages."""

@@ -1,6 +1,7 @@
-"""Estimators take the arguments of their bases and of their network: write them out on the API pages.
+"""List inherited arguments on the API pages.
 
-In the source each argument is explained once, where it is defined.
+Estimators also take the arguments of their bases and of their network. In the source, each argument is
+documented once, where it is defined.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ ELSEWHERE = re.compile(
 
 
 class WriteOutArguments(griffe.Extension):
-    """Complete the `Args` of every dataclass that inherits some."""
+    """Complete the `Args` section of every dataclass that inherits arguments."""
 
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
         found = [cls for cls in _classes(pkg) if cls.docstring and "dataclass" in cls.labels]
-        texts = {cls.path: completed(cls) for cls in found}  # before any is changed
+        texts = {cls.path: completed(cls) for cls in found}  # all of them before any docstring changes
         for cls in found:
             cls.docstring.value = texts[cls.path]  # type: ignore[union-attr]
 
 
 def completed(cls: griffe.Class) -> str:
-    """The docstring of a class, with the arguments that its bases and its network explain."""
+    """The docstring of a class, with the arguments that are documented in its bases and its network."""
     assert cls.docstring
     text = cls.docstring.value
     own = explained(text)
@@ -52,7 +53,7 @@ def completed(cls: griffe.Class) -> str:
 
 
 def explained(text: str) -> dict[str, str]:
-    """The entries of the section `Args`, by name."""
+    """The entries of the `Args` section, by name."""
     section = ARGUMENTS.search(text)
     return {entry[1]: entry[0] for entry in ONE.finditer(section[1])} if section else {}
 

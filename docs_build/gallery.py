@@ -1,10 +1,10 @@
-"""The gallery: run every script of examples/gallery and write its page, with what it printed and drew.
+"""The gallery: run the scripts of examples/gallery and write their pages, with output and figures.
 
-    python -m docs_build.gallery              # all of them, before `mkdocs build`
-    python -m docs_build.gallery vowels ecg   # some
+    python -m docs_build.gallery              # all scripts, before `mkdocs build`
+    python -m docs_build.gallery vowels ecg   # some of them
 
-A script begins with a docstring: its title, then what it shows. `# %%` begins a cell; the comment after it is
-Markdown, and shows pictures that the script has saved. A script that fails ends the build.
+A script begins with a docstring: its title, then a summary. `# %%` begins a cell; the comment after it is
+Markdown and shows figures that the script has saved. A script that fails ends the build.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ TEXT = re.compile(r"(?:#[^\n]*\n)*")
 
 
 class Cell(NamedTuple):
-    """A piece of a script: Markdown, then code."""
+    """A cell of a script: Markdown, then code."""
 
     text: str
     code: str
 
 
 class Script(NamedTuple):
-    """A script in its parts."""
+    """The parts of a script."""
 
     title: str
     text: str
@@ -68,10 +68,10 @@ class Script(NamedTuple):
 
 
 def parse(source: str) -> Script:
-    """The title and text of a script, and its cells."""
+    """Split a script into its title, its text and its cells."""
     head, *rest = CELL.split(source)
     doc = ast.get_docstring(ast.parse(head))
-    assert doc, "a script of the gallery must begin with a docstring"
+    assert doc, "a gallery script must begin with a docstring"
     title, _, text = doc.partition("\n\n")
     return Script(title.removesuffix("."), text, [_cell(part) for part in rest])
 
@@ -83,12 +83,12 @@ def _cell(part: str) -> Cell:
 
 
 def images(script: Script) -> list[tuple[str, str]]:
-    """The pictures that a script shows: (alternative text, file)."""
+    """The figures that a script shows: (alternative text, file)."""
     return [found for cell in script.cells for found in IMAGE.findall(cell.text)]
 
 
 def execute(script: Script, name: str) -> list[str]:
-    """Run the cells in this process and folder; what each has printed."""
+    """Run the cells in this process and folder; return the output of each."""
     names: dict[str, object] = {"__name__": "__main__"}
     printed = []
     for number, cell in enumerate(script.cells):
@@ -100,7 +100,7 @@ def execute(script: Script, name: str) -> list[str]:
 
 
 def page(script: Script, name: str, printed: list[str], seconds: float) -> str:
-    """A script as Markdown."""
+    """The page of a script as Markdown."""
     parts = [f"# {script.title}", script.text]
     for cell, output in zip(script.cells, printed, strict=True):
         parts.append(cell.text)
@@ -116,7 +116,7 @@ def page(script: Script, name: str, printed: list[str], seconds: float) -> str:
 
 
 def build(name: str, folder: Path = PAGES) -> None:
-    """Run one script in a folder of its own; keep its page, its pictures and the script."""
+    """Run one script in a temporary folder; keep its page, its figures and the script."""
     source = SCRIPTS / f"{name}.py"
     script = parse(source.read_text(encoding="utf-8"))
     target = folder / name
@@ -143,7 +143,7 @@ def build(name: str, folder: Path = PAGES) -> None:
 
 
 def index(folder: Path = PAGES) -> None:
-    """The page with a picture of every example."""
+    """Write the page with a figure of every example."""
     cards = []
     for name in ORDER:
         script = parse((SCRIPTS / f"{name}.py").read_text(encoding="utf-8"))
@@ -161,11 +161,11 @@ def index(folder: Path = PAGES) -> None:
 
 
 def main(names: list[str]) -> None:
-    """Each script in a process of its own, so that none sees what another has set."""
+    """Run each script in a separate process, so that scripts do not affect each other."""
     if names[:1] == ["--here"]:
         return build(names[1])
     PAGES.mkdir(parents=True, exist_ok=True)
-    # on a busy machine threads that wait for each other take many times as long as one
+    # on a busy machine, several threads that wait for each other are much slower than one
     environment = {"OMP_NUM_THREADS": "1", **os.environ}
     for name in names or ORDER:
         begin = time.perf_counter()

@@ -1,4 +1,4 @@
-"""A hook of mkdocs: formulas become MathML, which browsers draw by themselves, without scripts or network."""
+"""A hook of mkdocs: formulas become MathML, which browsers render without scripts or network."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 
 from latex2mathml.converter import convert
 
-# What pymdownx.arithmatex leaves behind: \\(…\\) in a line, \\[…\\] on its own.
+# The output of pymdownx.arithmatex: \\(…\\) in a line, \\[…\\] in a separate block.
 FORMULA = re.compile(
     r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>',
     re.DOTALL,
@@ -15,7 +15,7 @@ FORMULA = re.compile(
 
 
 def on_page_content(content: str, **_: object) -> str:
-    """The page with its formulas drawn."""
+    """Convert the formulas of a page."""
     return FORMULA.sub(_draw, content)
 
 
@@ -23,8 +23,6 @@ def _draw(found: re.Match[str]) -> str:
     source = html.unescape(found[2]).strip()
     kind = "block" if found[1] == "div" else "inline"
     drawn = convert(source, display=kind)
-    if (
-        "<mi>&</mi>" in drawn or "<mi>\\" in drawn
-    ):  # left over from something that the converter does not know
-        raise ValueError(f"a formula cannot be drawn: {source}")
+    if "<mi>&</mi>" in drawn or "<mi>\\" in drawn:  # the converter passes unknown commands through
+        raise ValueError(f"a formula must have known commands only, got {source}")
     return f'<{found[1]} class="formula" title="{html.escape(source)}">{drawn}</{found[1]}>'

@@ -1,6 +1,6 @@
-"""Who is speaking? Nine speakers, recordings of 7 to 29 steps: train a classifier, compare, draw.
+"""Who is speaking? Train a classifier on recordings of nine speakers and compare it with published results.
 
-The recordings ship with aeon, so nothing is downloaded.
+The recordings are included in aeon, so nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from seq2tens import plots
 from seq2tens.data import load_dataset
 from seq2tens.estimators import FCNLS2TClassifier
 
-# Accuracies on the same test set, as listed in the paper (Toth, Bonnier, Oberhauser, ICLR 2021); those of
-# FCN, ResNet and LS2T are means of five runs.
+# Accuracies on the same test set from the paper (Toth, Bonnier, Oberhauser, ICLR 2021); those of FCN, ResNet
+# and LS2T are means of five runs.
 PUBLISHED = {
     "MLSTM-FCN": 1.000,
     "FCN128-LS2T64-3": 0.994,
@@ -37,7 +37,7 @@ PUBLISHED = {
 
 
 def results(accuracy: float, seconds: float) -> Table:
-    """This run among the published ones, best first."""
+    """A table of this run and the published results, best first."""
     table = Table("model", "accuracy", "", title="JapaneseVowels, 370 test recordings")
     ours = "FCN64-LS2T64-3, this run"
     rows = sorted({**PUBLISHED, ours: accuracy}.items(), key=lambda row: -row[1])
@@ -48,7 +48,7 @@ def results(accuracy: float, seconds: float) -> Table:
 
 
 def main(folder: str | Path = "demo", **settings: Any) -> float:
-    """Train, print the table and draw two pictures into the folder; `settings` are the classifier's."""
+    """Train, print the table and write two figures to the folder; `settings` are those of the classifier."""
     train, test = load_dataset("JapaneseVowels")
     model = FCNLS2TClassifier(**{"random_state": 0, "progress": "auto", **settings})
     begin = time.perf_counter()
@@ -63,7 +63,7 @@ def main(folder: str | Path = "demo", **settings: Any) -> float:
     plots.save(
         plots.confusion_matrix(test.labels, predicted, model.classes_), folder / "confusion_matrix.png"
     )
-    print(f"Pictures: {folder / 'learning_curves.png'}, {folder / 'confusion_matrix.png'}")
+    print(f"Figures: {folder / 'learning_curves.png'}, {folder / 'confusion_matrix.png'}")
     return accuracy
 
 

@@ -1,4 +1,4 @@
-"""How many requests the service answers: `python load_test.py http://127.0.0.1:8000 --channels 12`."""
+"""Measure the throughput of the service: `python load_test.py http://127.0.0.1:8000 --channels 12`."""
 
 import argparse
 import asyncio
@@ -9,7 +9,7 @@ import numpy as np
 
 
 async def load_test(url: str, channels: int, requests: int, concurrency: int) -> dict[str, float]:
-    """Send single sequences of 10 to 30 steps, so many at a time; seconds are those of one request."""
+    """Send requests with one sequence of 10 to 30 steps each; return throughput and seconds per request."""
     rng = np.random.default_rng(0)
     bodies = [
         {"sequences": [rng.normal(size=(length, channels)).tolist()]}
@@ -32,7 +32,7 @@ async def load_test(url: str, channels: int, requests: int, concurrency: int) ->
 
 
 def main() -> None:
-    """Print the figures."""
+    """Print the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("url")
     parser.add_argument("--channels", type=int, required=True)

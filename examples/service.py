@@ -15,7 +15,7 @@ app = FastAPI()
 
 
 class Request(BaseModel):
-    sequences: list[list[list[float | None]]]  # of steps, of channels; null where a value is missing
+    sequences: list[list[list[float | None]]]  # sequences of steps of channels; null for a missing value
 
 
 @app.post("/predict")

@@ -1,4 +1,4 @@
-"""Draw the figure of docs/universality.md, by the code of that page."""
+"""Draw the figure of docs/universality.md with the code of that page."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ PAGE = Path(__file__).parents[1] / "docs" / "universality.md"
 
 
 def main(folder: Path = PAGE.parent / "figures") -> dict[str, object]:
-    """Run the page, which writes its figure; the names that it leaves behind."""
+    """Run the code of the page, which writes its figure; return the names that it defines."""
     folder.mkdir(parents=True, exist_ok=True)
     blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     names: dict[str, object] = {"__name__": PAGE.name}
     before = Path.cwd()
-    os.chdir(folder)  # the page writes its figure where it is run
+    os.chdir(folder)  # the page writes its figure to the current folder
     try:
         for block in blocks:
             exec(compile(block, str(PAGE), "exec"), names)

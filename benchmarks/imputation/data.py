@@ -1,4 +1,4 @@
-"""The data sets that imputers are compared on, and which of their entries are hidden."""
+"""The data sets of the comparison of imputers, and their hidden entries."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ Steps = np.ndarray  # (steps, channels), those of all sequences
 Collection = Cube | Sequences
 Pattern = Literal["points", "blocks"]
 
-STAYS, WINDOW = 1000, 25  # stays in each half of `physionet`, and steps of a window of BasicMotions
+STAYS, WINDOW = 1000, 25  # stays per half of `physionet`, and steps per window of BasicMotions
 MANY_STAYS = 4000, 2000  # to fit and to fill, of all sets
-BLOCK = 6  # channels and units of time (steps, or hours of stays) of a block
+BLOCK = 6  # size of a block in channels and in steps (for stays: hours)
 
 
 class Halves(NamedTuple):
-    """Sequences to fit to, and sequences to fill."""
+    """Sequences to fit on, and sequences to fill."""
 
     train: Collection
     test: Collection
 
 
 class Hide(NamedTuple):
-    """What is hidden: which part of the observed entries, one by one or in blocks."""
+    """What to hide: a fraction of the observed entries, as points or in blocks."""
 
     pattern: Pattern
     fraction: float
 
     @classmethod
     def parse(cls, text: str) -> Hide:
-        """From `points:0.1`."""
+        """Parse a text such as `points:0.1`."""
         pattern, _, fraction = text.partition(":")
         if pattern not in ("points", "blocks"):
-            raise ValueError(f"what is hidden must be points:X or blocks:X, got {text!r}")
+            raise ValueError(f"`--hide` must be points:X or blocks:X, got {text!r}")
         return cls(pattern, float(fraction))  # type: ignore[arg-type]
 
     def __str__(self) -> str:
@@ -51,7 +51,7 @@ class Hide(NamedTuple):
 
 @dataclass(frozen=True)
 class Protocol:
-    """A data set, what is hidden in it, and its name among the published figures."""
+    """A data set, what is hidden in it, and its name in the published results."""
 
     load: Callable[[], Halves]
     hidden: tuple[Hide, ...]
@@ -76,7 +76,7 @@ def _all_stays() -> tuple[Labelled, Labelled]:
 
 
 def _physionet_abc() -> Halves:
-    """On the hourly grid, with all 37 variables."""
+    """Stays of all sets on the hourly grid, with all 37 variables."""
     grids = (physionet2012.grid(part, channels=physionet2012.CHANNELS) for part in _all_stays())
     return Halves(*(grid.with_nan.transpose(0, 2, 1) for grid in grids))
 
@@ -97,7 +97,7 @@ def _ett_h1(steps: int) -> Halves:
 
 
 def _weather(steps: int) -> Halves:
-    """The first 60 % of the steps to fit and the last 20 % to fill; -9999 stands for what is missing."""
+    """The first 60 % of the steps to fit and the last 20 % to fill; -9999 is a missing value."""
     path = Path(os.environ["SEQ2TENS_DATA"], "imputation", "weather.csv.gz")
     values = pd.read_csv(path, index_col=0, na_values=[-9999], encoding="utf-8").to_numpy(np.float64)
     return Halves(
@@ -106,7 +106,7 @@ def _weather(steps: int) -> Halves:
 
 
 def _basic_motions() -> Halves:
-    """Recordings cut into windows that do not overlap."""
+    """Recordings cut into non-overlapping windows."""
     from aeon.datasets import load_basic_motions
 
     def cut(cube: Cube) -> Cube:
@@ -116,7 +116,7 @@ def _basic_motions() -> Halves:
 
 
 def windows(values: Steps, steps: int) -> Cube:
-    """Windows of so many steps that do not overlap; what is left at the end is left out."""
+    """Non-overlapping windows of this many steps; a remainder at the end is dropped."""
     n = len(values) // steps
     return values[: n * steps].reshape(n, steps, -1).transpose(0, 2, 1)
 
@@ -136,7 +136,7 @@ PROTOCOLS: dict[str, Protocol] = {
 
 
 def hide(X: Collection, hidden: Hide, generator: np.random.Generator) -> tuple[Collection, Steps]:
-    """The collection without what is hidden, and the mask of that."""
+    """Hide entries of a collection; return it and the mask of hidden entries."""
     values = X.values if isinstance(X, Sequences) else X
     if hidden.pattern == "points":
         given, mask = held_out(values, hidden.fraction, generator)
@@ -147,8 +147,8 @@ def hide(X: Collection, hidden: Hide, generator: np.random.Generator) -> tuple[C
 
 
 def _blocks(X: Collection, fraction: float, generator: np.random.Generator) -> Steps:
-    """Blocks of neighbouring channels and of time, at places of their own in every sequence, are hidden
-    one after another until they hold this part of the observed entries."""
+    """The mask of random blocks of neighbouring channels and times that contain about this fraction of the
+    observed entries; the grid of blocks has a random offset in every sequence."""
     observed = ~np.isnan(by_step(X))
     sequence, times = _clock(X)
     phase = generator.uniform(0, BLOCK, size=(2, sequence[-1] + 1))
@@ -166,7 +166,7 @@ def _blocks(X: Collection, fraction: float, generator: np.random.Generator) -> S
 
 
 def _clock(X: Collection) -> tuple[np.ndarray, np.ndarray]:
-    """Sequence and time of each step."""
+    """The sequence and the time of each step."""
     if isinstance(X, Sequences):
         times = X.positions if X.times is None else X.times
         return np.repeat(np.arange(len(X)), X.lengths), times
@@ -175,7 +175,7 @@ def _clock(X: Collection) -> tuple[np.ndarray, np.ndarray]:
 
 
 def by_step(X: Collection) -> Steps:
-    """All steps of a collection, one after another."""
+    """All steps of a collection, concatenated."""
     return X.values if isinstance(X, Sequences) else X.transpose(0, 2, 1).reshape(-1, X.shape[1])
 
 

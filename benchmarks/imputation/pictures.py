@@ -1,4 +1,4 @@
-"""Pictures of imputation errors and intervals."""
+"""Figures of imputation errors and intervals."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from benchmarks.imputation.rows import Row
 from benchmarks.imputation.running import MODELS, UNTRAINED
 
 SHOWN = Hide("points", 0.1)
-# Models of one colour are told apart by their marks.
+# Models with the same colour have different markers.
 MARKS = "osD^vP*X"
 
 
 def errors_by_seconds(rows: list[Row]) -> Figure | None:
-    """MAE against seconds of a fit where a tenth is hidden, for data sets on which networks were trained."""
+    """Plot MAE against seconds of a fit with a tenth hidden, for data sets on which networks were trained."""
     rows = [row for row in rows if row.cell.hide == SHOWN]
     datasets = [d for d in PROTOCOLS if any(r.dataset == d and r.model not in UNTRAINED for r in rows)]
     if not datasets:
@@ -38,7 +38,7 @@ def errors_by_seconds(rows: list[Row]) -> Figure | None:
 
 
 def coverage(rows: list[Row]) -> Figure | None:
-    """How many hidden entries lie in intervals of 90 %, by data set and what was hidden."""
+    """Plot the fraction of hidden entries in 90 % intervals, by data set and what was hidden."""
     rows = [row for row in rows if not isnan(row.coverage90)]
     columns = [
         (dataset, hide)
@@ -74,7 +74,7 @@ def coverage(rows: list[Row]) -> Figure | None:
 
 
 def _looks() -> dict[str, tuple[str, str]]:
-    """Ours are blue, those of PyPOTS orange, rules grey."""
+    """Colour and marker of each model: ours are blue, those of PyPOTS orange, rules grey."""
 
     def colour(model: str) -> str:
         return "#8a8a8a" if model in UNTRAINED else "#d1812c" if "PyPOTS" in model else "#3b6fb6"

@@ -1,4 +1,4 @@
-"""Tables and pictures of the documentation, from rows and from published figures."""
+"""Tables and figures of the documentation, from our rows and published results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from benchmarks.pages import fill, markdown
 
 PAGE = Path("docs/accuracy.md")
 START, END = "<!-- imputation -->", "<!-- end of imputation -->"
-# Names of TSI-Bench for what is hidden.
+# The names in TSI-Bench for what is hidden.
 PATTERNS = {
     Hide("points", 0.1): "point01",
     Hide("points", 0.5): "point05",
@@ -30,7 +30,7 @@ PATTERNS = {
 
 
 class Published(NamedTuple):
-    """A figure of TSI-Bench (Du et al., 2024): mean and standard deviation over five runs."""
+    """A result of TSI-Bench (Du et al., 2024): mean and standard deviation over five runs."""
 
     pattern: str
     dataset: str
@@ -41,7 +41,7 @@ class Published(NamedTuple):
 
 @cache
 def published() -> tuple[Published, ...]:
-    """Of the data sets that we have, and of the models that PyPOTS and we share."""
+    """The published results for data sets and models of our comparison."""
     with Path(__file__).with_name("published.csv").open(newline="") as file:
         return tuple(
             Published(*(row[name] for name in Published._fields[:3]), float(row["mae"]), float(row["mae_sd"]))
@@ -50,7 +50,7 @@ def published() -> tuple[Published, ...]:
 
 
 class Table:
-    """The rows of one data set: a line per model, a column for each way to hide."""
+    """The table of one data set: a row per model, a column for each way to hide."""
 
     def __init__(self, dataset: str, rows: list[Row]) -> None:
         self.dataset, self.rows = dataset, [row for row in rows if row.dataset == dataset]
@@ -60,11 +60,11 @@ class Table:
         self.models = [name for name in MODELS if any(row.model == name for row in self.rows)]
 
     def of(self, model: str, hide: Hide) -> list[Row]:
-        """All seeds of a cell."""
+        """The rows of all seeds of a cell."""
         return [row for row in self.rows if (row.model, row.cell.hide) == (model, hide)]
 
     def best(self, score: str) -> dict[Hide, str]:
-        """Who has the lowest mean, where more than rules were tried."""
+        """The model with the lowest mean in each column in which networks were trained."""
         compared = {row.cell.hide for row in self.rows if row.model not in UNTRAINED}
         return {
             hide: min(
@@ -77,7 +77,7 @@ class Table:
         }
 
     def errors(self, score: str) -> str:
-        """The lowest of each column in bold; published figures below, where there are any."""
+        """The table of errors, the lowest of each column in bold, with published results below."""
         best = self.best(score)
         lines = [
             [model, *(_mean(self.of(model, hide), score, best.get(hide) == model) for hide in self.hidden)]
@@ -91,7 +91,7 @@ class Table:
         return self._markdown([*map(str, self.hidden), *seconds], lines)
 
     def intervals(self) -> str:
-        """Coverage of 50 % and 90 % intervals, and the width of the latter."""
+        """The table of the coverage of 50 % and 90 % intervals, and the width of the latter."""
         models = [
             m for m in self.models if any(not isnan(row.coverage90) for row in self.rows if row.model == m)
         ]
@@ -104,7 +104,7 @@ class Table:
         return f"**{self.dataset}** ({told})\n\n{markdown(['model', *header], lines)}\n"
 
     def _seconds(self, model: str) -> str:
-        """Of the processor where they were taken, those of the clock in older rows."""
+        """The mean CPU seconds of a fit; wall-clock seconds in older rows."""
         rows = [row for row in self.rows if row.model == model]
         taken = [row.fit_seconds if isnan(row.cpu_seconds) else row.cpu_seconds for row in rows]
         return f"{statistics.fmean(taken):.1f}"
@@ -150,7 +150,7 @@ def _interval(rows: list[Row]) -> str:
 
 
 def tables(rows: list[Row]) -> str:
-    """Errors and intervals by data set, model and what was hidden."""
+    """Tables of errors and intervals by data set, model and what was hidden."""
     whole = [row for row in rows if not row.limit and not row.epochs]
     found = [Table(dataset, whole) for dataset in PROTOCOLS if any(row.dataset == dataset for row in whole)]
     if not found:
@@ -168,7 +168,7 @@ def tables(rows: list[Row]) -> str:
 
 
 def _stopped(rows: list[Row]) -> list[str]:
-    """What a dagger stands for."""
+    """The note that explains the dagger."""
     found = [
         f"{row.model} on {row.dataset}, {row.cell.hide}: {row.stopped_after} s"
         for row in rows
@@ -178,7 +178,7 @@ def _stopped(rows: list[Row]) -> list[str]:
 
 
 def report(results: Path = RESULTS, page: Path = PAGE, figures: Path = FIGURES) -> None:
-    """Put the tables between the marks of a page, and draw the pictures beside it."""
+    """Insert the tables between the markers of a page, and draw its figures."""
     rows = [row for row in read(results) if not row.limit and not row.epochs]
     drawn = []
     for name, (draw, alternative) in pictures.PICTURES.items():

@@ -1,4 +1,4 @@
-"""Finished fits, one row each."""
+"""Rows of the results: one per finished fit."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ RESULTS = Path("results/imputation_holdout.csv")
 
 
 class Row(NamedTuple):
-    """One finished fit. `limit` and `epochs` are 0 unless it was cut short; errors and widths of intervals
-    are in standard deviations of the channel in training; what an earlier version did not measure is NaN.
-    `cpu_seconds` are those of the fit, on all threads: they do not count what else the machine did.
-    `stopped_after` is the time limit in seconds, if it was met."""
+    """One finished fit.
+
+    `limit` and `epochs` are 0 unless the run was shortened. Errors and widths of intervals are in training
+    standard deviations of the channel. Columns that an earlier version did not measure are NaN. `cpu_seconds`
+    are those of the fit on all threads, without other load. `stopped_after` is the time limit in seconds, if
+    it was reached.
+    """
 
     dataset: str
     model: str
@@ -41,14 +44,14 @@ class Row(NamedTuple):
 
     @property
     def cell(self) -> Cell:
-        """What was measured."""
+        """The cell of this row."""
         return Cell(
             self.dataset, self.model, Hide(self.pattern, self.fraction), self.seed, self.limit, self.epochs
         )  # type: ignore[arg-type]
 
 
 class Cell(NamedTuple):
-    """What is to be measured; `limit` and `epochs` are 0 but for a trial."""
+    """A cell of the comparison; `limit` and `epochs` are 0 except in a trial."""
 
     dataset: str
     model: str
@@ -59,7 +62,7 @@ class Cell(NamedTuple):
 
 
 def append(row: Row, results: Path) -> None:
-    """Write a row, and say so."""
+    """Append a row and print it."""
     new = not results.exists()
     results.parent.mkdir(parents=True, exist_ok=True)
     with results.open("a", newline="") as file:
@@ -72,7 +75,7 @@ def append(row: Row, results: Path) -> None:
 
 
 def read(results: Path) -> list[Row]:
-    """All finished fits; where one was done again, the last."""
+    """Read all finished fits; of repeated ones, the last."""
     if not results.exists():
         return []
     kinds = get_type_hints(Row)
@@ -82,5 +85,5 @@ def read(results: Path) -> list[Row]:
 
 
 def _typed(row: dict[str, str], kinds: dict[str, type]) -> dict[str, Any]:
-    """Rows of earlier versions have fewer columns."""
+    """Convert columns to their types; rows of earlier versions have fewer columns."""
     return {name: kind(row[name]) for name, kind in kinds.items() if row.get(name) is not None}

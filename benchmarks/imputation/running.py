@@ -19,7 +19,7 @@ from seq2tens.estimators.imputers.pypots import PyPOTSImputer
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PyPOTSGPVAE(PyPOTSImputer):
-    """The GP-VAE of PyPOTS with its own settings; sizes are those of ours."""
+    """The GP-VAE of PyPOTS with its default settings and the sizes of ours."""
 
     def _network(self, pypots: Any, **common: Any) -> Any:
         ours = GPVAEImputer()
@@ -27,7 +27,7 @@ class PyPOTSGPVAE(PyPOTSImputer):
         return pypots.imputation.GPVAE(latent_size=ours.latent, **sizes, **common)
 
 
-# A class, or its name in `IMPUTERS`, and settings that differ from the default.
+# A class, or its name in `IMPUTERS`, and non-default settings.
 MODELS: dict[str, tuple[str | type[Imputer], dict[str, Any]]] = {
     "mean": ("mean", {}),
     "forward": ("forward", {}),
@@ -49,8 +49,11 @@ UNTRAINED = ("mean", "forward", "linear")
 
 @dataclass(frozen=True)
 class Plan:
-    """Which cells there are. `limit` (sequences of each half) and `epochs` are for trials; `time_limit`, in
-    seconds, is for models that know one."""
+    """The cells to run.
+
+    `limit` (sequences of each half) and `epochs` are for trials; `time_limit`, in seconds, is for models that
+    have one.
+    """
 
     datasets: Iterable[str]
     models: Iterable[str]
@@ -61,7 +64,7 @@ class Plan:
     time_limit: int = 0
 
     def cells(self, dataset: str) -> list[Cell]:
-        """Of a data set: what is hidden is the same for all models."""
+        """The cells of a data set; the same entries are hidden for all models."""
         return [
             Cell(dataset, model, hidden, seed, self.limit, 0 if model in UNTRAINED else self.epochs)
             for hidden in self.hidden or PROTOCOLS[dataset].hidden
@@ -71,7 +74,7 @@ class Plan:
 
 
 def run(plan: Plan, results: Path = RESULTS) -> None:
-    """Every cell that is not in the results yet, or met a shorter time limit there."""
+    """Run every cell that is not in the results yet, or that reached a shorter time limit."""
     finished = {
         row.cell for row in read(results) if not row.stopped_after or row.stopped_after >= plan.time_limit > 0
     }
@@ -84,17 +87,17 @@ def run(plan: Plan, results: Path = RESULTS) -> None:
 
 
 def measure(halves: Halves, cell: Cell, time_limit: int = 0) -> Row:
-    """Hide, fit, fill and score."""
+    """Hide entries, fit, fill and score."""
     blocks = [1] if cell.hide.pattern == "blocks" else []
     generator = np.random.default_rng([cell.seed, round(1000 * cell.hide.fraction), *blocks])
     train, _ = hide(halves.train, cell.hide, generator)
     given, hidden = hide(halves.test, cell.hide, generator)
     imputer = _new_imputer(cell, time_limit)
-    if cell.model not in UNTRAINED:  # what is loaded or compiled once is not timed
+    if cell.model not in UNTRAINED:  # warm-up: loading and compilation are not timed
         _new_imputer(cell, time_limit).set_params(epochs=1, progress="silent").fit(train[:4])
     begin, begin_cpu = time.perf_counter(), time.process_time()
     imputer.fit(train)
-    if getattr(imputer, "interrupted_", False):  # what was trained in part is no result
+    if getattr(imputer, "interrupted_", False):  # an incomplete training is not a result
         raise KeyboardInterrupt
     middle, cpu_seconds = time.perf_counter(), time.process_time() - begin_cpu
     filled = imputer.transform(given)
@@ -138,8 +141,7 @@ def _new_imputer(cell: Cell, time_limit: int) -> Imputer:
 
 
 class Scores:
-    """Of hidden entries, in standard deviations of the channel in training; channels without one are left
-    out."""
+    """Scores of hidden entries, in training standard deviations of the channel, without constant channels."""
 
     def __init__(self, truth: Steps, hidden: Steps, train: Steps) -> None:
         several = (~np.isnan(train)).sum(axis=0) > 1
@@ -154,7 +156,7 @@ class Scores:
         return (self._values(filled) - self.truth) / self.scales
 
     def interval(self, low: Collection, high: Collection) -> tuple[float, float]:
-        """How many entries lie in their intervals, and how wide these are in the mean."""
+        """The fraction of entries in their intervals, and the mean width of the intervals."""
         ends = self._values(low), self._values(high)
         inside = (ends[0] <= self.truth) & (self.truth <= ends[1])
         return float(inside.mean()), float(((ends[1] - ends[0]) / self.scales).mean())

@@ -38,7 +38,7 @@ def written(number, rng):
 
 if "CharacterTrajectories" in available_datasets():
     train, test = load_dataset("CharacterTrajectories")
-    test = test[::7]  # they are sorted by letter
+    test = test[::7]  # sorted by letter
 else:
     rng = np.random.default_rng(0)
     train, test = written(200, rng), written(200, rng)

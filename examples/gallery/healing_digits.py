@@ -13,7 +13,7 @@ from scipy.ndimage import rotate, zoom
 from sklearn.datasets import load_digits
 
 from seq2tens import plots
-from seq2tens.data import held_out
+from seq2tens.data import from_aeon, held_out
 from seq2tens.estimators import ForwardImputer, GPVAEImputer, MeanImputer
 
 FRAMES, SIDE = 8, 16
@@ -39,10 +39,13 @@ print(f"{len(train)} videos to train, {len(truth)} to impute, {hidden.mean():.0%
 
 # %%
 # ## Train
+# With more pixels than frames, `fit` would warn that the axes of an array may be swapped; those of a `Sequences`
+# are unambiguous.
+videos = from_aeon(train)
 options = {"image_shape": (SIDE, SIDE, 1), "likelihood": "bernoulli", "latent": 32}
 model = GPVAEImputer(**options, encoder_sizes=(128, 128), decoder_sizes=(128, 128), epochs=6, random_state=0)
-model.fit(train)
-for imputer in (MeanImputer().fit(train), ForwardImputer().fit(train), model):
+model.fit(videos)
+for imputer in (MeanImputer().fit(videos), ForwardImputer().fit(videos), model):
     wrong = ((imputer.transform(X) > 0.5) != truth)[hidden].mean()
     print(f"{type(imputer).__name__:15} {wrong:.1%} of the hidden pixels wrong")
 

@@ -22,7 +22,7 @@ def test_as_in_python(waves, tmp_path):
     data = read(waves)
     models = {"random-ls2t": RandomLS2TClassifier(random_state=0)}
     expected = compare(models, data.sequences, data.labels).choice
-    assert lines[0].split() == ["model", "score", "±", "folds", "s", "a", "fit"]
+    assert lines[0].split() == ["model", "score", "±", "folds", "s", "/", "fit"]
     assert lines[1].split()[:4] == [
         "random-ls2t",
         f"{expected.mean:.4f}",
@@ -40,7 +40,7 @@ def test_as_in_python(waves, tmp_path):
 def test_what_the_time_does_not_suffice_for(waves):
     lines = done("choose", waves, "--models", "random-ls2t,resnet", "--minutes", 0.0001).splitlines()
     assert lines[2].split() == ["resnet", "left", "out:", "no", "time", "was", "left"]
-    assert lines[4] == "models were left out; `--minutes` gives more time than 0.0001"
+    assert lines[4] == "models were left out; a higher `--minutes` than 0.0001 allows more"
 
 
 def test_numbers(tmp_path):
@@ -62,5 +62,5 @@ def test_refusals(waves):
         refused("choose", waves, "--plot", "p.txt") == "`--plot` must end in .png or .svg or .pdf, got p.txt"
     )
     assert refused("choose", waves, "--task", "regression", "--models", "fcn") == (
-        "`--models` must be one of random-ls2t for regression, got 'fcn'; it is there for classification"
+        "`--models` must be one of random-ls2t for regression, got 'fcn'; it is a model for classification"
     )

@@ -132,7 +132,7 @@ def test_files_are_replaced_only_if_so_asked(verbs, tmp_path, verb):
     path.write_text("precious")
     option = command[-1]
     assert refused(*command, path) == (
-        f"`{option}` must be new, but {path} is there already; `--force` replaces it"
+        f"`{option}` must be new, but {path} exists already; `--force` replaces it"
     )
     assert path.read_text() == "precious"
     done(*command, path, "--force")
@@ -151,7 +151,7 @@ def test_the_suffix_says_the_format_or_is_refused(verbs, tmp_path, verb):
 def test_pictures_and_folders_follow_the_same_rules(verbs, model, train, tmp_path):
     picture = tmp_path / "c.png"
     picture.write_text("precious")
-    replaced = "is there already; `--force` replaces it"
+    replaced = "exists already; `--force` replaces it"
     assert replaced in refused("evaluate", model, train, "--confusion", picture)
     assert replaced in refused("fit", train, "--out", tmp_path / "m", "--curves", picture)
     why = ["explain", model, train, "--id", "s1", "--out", tmp_path / "why"]

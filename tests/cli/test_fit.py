@@ -131,17 +131,17 @@ REFUSALS = {
     "`--seed` must be at least 0, got -1": ["--seed", -1],
     "`--progress` must be one of 'auto', 'bar', 'lines', 'silent', got 'loud'": ["--progress", "loud"],
     "`--set width` must be at least 1, got 0": ["--set", "width=0"],
-    "`--set width` must be of the kind of its default 64, got 'wide'": ["--set", "width=wide"],
+    "`--set width` must be of the type of its default 64, got 'wide'": ["--set", "width=wide"],
     "`--set weights` must be one of 'recursive', 'independent', 'symmetric', got 'odd'": [
         "--set",
         "weights=odd",
     ],
-    "`--set` must be NAME=VALUE with a name of fcn-ls2t (since_observed, devices, num_nodes, fcn_width, "
+    "`--set` must be NAME=VALUE with a setting of fcn-ls2t (since_observed, devices, num_nodes, fcn_width, "
     "width, depth, order, weights, time_embedding, dropout, spatial_dropout), got 'epochs=3'; `--epochs` is "
     "an option of its own": ["--set", "epochs=3"],
     "`--curves` must end in .png or .svg or .pdf, got c.bmp": ["--curves", "c.bmp"],
-    "`--curves` must lie in a folder that exists, got no/where.png": ["--curves", "no/where.png"],
-    "columns have names in .csv, .csv.gz, .parquet files only, not in UnitTest": ["--id-column", "who"],
+    "`--curves` must be in an existing folder, got no/where.png": ["--curves", "no/where.png"],
+    "options of tables are for .csv, .csv.gz, .parquet files only, got UnitTest": ["--id-column", "who"],
     "`--split` must be one of 'train', 'test', got 'half'": ["--split", "half"],
 }
 
@@ -176,13 +176,13 @@ def test_data_that_cannot_be_learned_from(train, tmp_path):
     assert sentence(head + "1,0,inf,a\n2,0,1,b\n") == "FILE, line 2: column `x` must be a number, got 'inf'"
     assert sentence(head + "1,0,1,a\n2,0\n") == "FILE, line 3: must have 4 cells like the header, got 2"
     assert sentence(head + "1,0,1,a\n2,0,1,b\n", "--split", "train") == (
-        "`--split` is for data that has two halves, but FILE has one"
+        "`--split` is for data with a training and a test set, but FILE has one part"
     )
     target = tmp_path / "x.ts"
     target.write_text("@targetLabel true\n@data\n1,2:0.5\n1,2:1.5\n")
     assert refused("fit", target, "--out", tmp_path / "m", "--task", "classification") == (
-        f"{target} must hold class labels, got continuous values such as 0.5; `--task regression` learns "
-        "numbers"
+        f"{target} must hold class labels, got continuous values such as 0.5; `--task regression` "
+        "predicts numbers"
     )
     rows = "".join(f"{i},{step},1,a,{i * 0.37}\n" for i in range(30) for step in range(2))
     columns = ["--label-column", "target", "--channel-columns", "x", "--task", "classification"]
@@ -242,7 +242,7 @@ def test_a_signal_saves_and_the_same_command_goes_on_to_the_same_model(tmp_path)
         assert code == expected
         newest = max(int(path.stem.removeprefix("epoch-")) for path in state.glob("epoch-*"))
         assert sentence == (
-            f"seq2tens: interrupted; the same command goes on after epoch {newest}, which is saved in {state}"
+            f"seq2tens: interrupted; the same command resumes after epoch {newest}, which is saved in {state}"
         )
         assert done_epochs < newest < 400
         done_epochs = newest

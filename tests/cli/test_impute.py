@@ -86,10 +86,10 @@ def test_what_errs_less_is_chosen(tmp_path):
     for epochs in (1, 60):  # too few for a network to learn, and enough
         quick = ["--epochs", epochs, "--progress", "silent", *(f"--set={k}={v}" for k, v in small.items())]
         shown = run("impute", data, "--out", out, "--force", *quick)
-        told = next(line for line in shown.stderr.splitlines() if "fills" in line)
+        told = next(line for line in shown.stderr.splitlines() if "is used" in line)
         model = LS2TImputer(**small, epochs=epochs, random_state=0).fit(X)
         errors = model.kept_errors_
-        assert f"are ls2t {errors['ls2t']:.3f}, linear {errors['linear']:.3f}" in told
+        assert f": ls2t {errors['ls2t']:.3f}, linear {errors['linear']:.3f}" in told
         chosen.append(told.split()[1])
         model = model if chosen[-1] == "ls2t" else LinearImputer().fit(X)
         assert np.array_equal(read(out, Columns(label=None)).sequences.values, model.transform(X).values)
@@ -99,7 +99,7 @@ def test_what_errs_less_is_chosen(tmp_path):
 def test_nothing_to_compare_on(tmp_path):
     (tmp_path / "x.csv").write_text("id,time,x\na,0,\na,1,\n")
     shown = run("impute", tmp_path / "x.csv", "--out", tmp_path / "filled.csv", "--epochs", 1)
-    assert "no value could be hidden to compare models: straight lines fill" in shown.stderr
+    assert "no value could be hidden to compare models; linear is used" in shown.stderr
 
 
 def test_a_picture_and_a_report(data, tmp_path):
@@ -169,17 +169,17 @@ def test_refusals_leave_an_old_table_alone(data, tmp_path):
 
     assert sentence("--model", "magic").startswith("`--model` must be one of auto, ls2t, gp-vae, hi-vae,")
     assert sentence("--model", "mean", "--encoder", "conv") == (
-        "`--encoder` is no setting of the model mean; it is for gp-vae"
+        "`--encoder` is not an option of the model mean, but of gp-vae"
     )
     assert sentence("--model", "gp-vae", "--encoder", "x", *QUICK).startswith("`--encoder` must be one of")
     assert sentence("--samples", 0) == "`--samples` must be at least 1, got 0"
     assert sentence("--interval", 1) == "`--interval` must lie in (0, 1), got 1.0"
-    assert "only one of them" in sentence("--interval", 0.5, "--samples", 2)
+    assert "only one of `--samples` and `--interval`" in sentence("--interval", 0.5, "--samples", 2)
     assert "`--split`" in sentence("--split", "test", "--model", "mean")
     assert "x.txt" in sentence("--model", "mean", file=tmp_path / "x.txt")
     (tmp_path / "twice.csv").write_text("id,time,x,x_low\na,0,1,2\na,1,,2\n")
     told = sentence("--model", "mean", "--interval", 0.5, file=tmp_path / "twice.csv")
-    assert told == "the table would have two columns 'x_low'; DATA must name its own differently"
+    assert told == "the table would have two columns 'x_low'; rename the column of DATA"
     told = refused("impute", data, "--model", "mean", "--out", tmp_path / "filled.txt")
     assert told == f"`--out` must end in .csv or .parquet, got {tmp_path / 'filled.txt'}"
 

@@ -88,7 +88,7 @@ def test_refusals_leave_old_predictions_alone(model, tmp_path):
     data = table(tmp_path / "x.csv", n=2, labels=False)
     assert sentence(model, "JapaneseVowels") == "`DATA` must have 2 channels as in `fit`, got 12"
     assert sentence(tmp_path / "none", data) == (
-        f"`DIR` must be the folder of a saved model, got {tmp_path / 'none'}, which is not there"
+        f"`DIR` must be the folder of a saved model, got {tmp_path / 'none'}, which does not exist"
     )
     missing = tmp_path / "m.csv"
     missing.write_text("id,time,x\n1,0,1\n")
@@ -106,7 +106,7 @@ def test_out_must_be_a_place_for_a_file(model, train, tmp_path):
     )
     nowhere = tmp_path / "no" / "p.csv"
     assert refused("predict", model, train, "--out", nowhere) == (
-        f"`--out` must lie in a folder that exists, got {nowhere}"
+        f"`--out` must be in an existing folder, got {nowhere}"
     )
 
 

@@ -14,7 +14,7 @@ from seq2tens.estimators import RandomLS2TRegressor, load
 from seq2tens.explaining import explain_features
 
 SMALL = ["--model", "random-ls2t", "--set", "n_blocks=2"]
-TOLD = "so this is regression; `--task classification` takes them for classes"
+TOLD = "so this is regression; `--task classification` treats them as classes"
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def slopes(tmp_path_factory):
 def regressor(slopes, tmp_path_factory):
     folder = tmp_path_factory.mktemp("regressor") / "model"
     shown = done("fit", slopes, "--task", "regression", "--set", "n_blocks=2", "--out", folder)
-    assert "training on 30 sequences of 6 steps, 1 channels, targets -" in shown
+    assert "training on 30 sequences of 6 steps, 1 channel, targets -" in shown
     return folder
 
 
@@ -127,7 +127,7 @@ def test_explanation(slopes, regressor, tmp_path):
     assert "height" in {channel for feature in expected.features for channel in feature.channels}
     command = ["explain", regressor, slopes, "--id", "line3", "--out", tmp_path / "other"]
     assert refused(*command, "--target", "up") == (
-        "`--target` is for classes, but the model tells numbers, got 'up'"
+        "`--target` is for classes, but the model predicts numbers, got 'up'"
     )
 
 
@@ -141,7 +141,7 @@ def test_other_verbs(slopes, regressor):
 def test_labels_that_are_no_numbers(train, tmp_path):
     assert refused("fit", train, "--task", "regression", "--out", tmp_path / "m") == (
         f"{train} must have a finite number for every sequence, got 'slow'; `--label-column` names another "
-        "column of a table, and `--task classification` learns classes"
+        "column of a table, and `--task classification` predicts classes"
     )
 
 
@@ -150,7 +150,7 @@ def test_a_network_for_numbers(slopes, tmp_path):
     assert result.exit_code == 2
     assert result.stderr.splitlines()[-1] == (
         "seq2tens: `--model` must be one of random-ls2t for regression, got 'fcn'; "
-        "it is there for classification"
+        "it is a model for classification"
     )
 
 

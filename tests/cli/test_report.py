@@ -61,7 +61,7 @@ def test_everything_at_once(results, tmp_path):
 def test_refusals(results, tmp_path):
     table, out = results / "tsc.csv", tmp_path / "r.html"
     assert refused("report", table) == (
-        "one of `--out`, `--markdown` and `--parts` must say where the report goes, got none"
+        "at least one of `--out`, `--markdown` and `--parts` must be given, got none"
     )
     missing = tmp_path / "missing.csv"
     assert refused("report", missing, "--out", out) == f"No such file or directory: {missing}"
@@ -71,13 +71,13 @@ def test_refusals(results, tmp_path):
         f"{empty} must hold a results table (tsc.csv or mortality.csv or imputation.csv), got none"
     )
     assert refused("report", table, "--out", tmp_path / "no" / "r.html") == (
-        f"`--out` must lie in a folder that exists, got {tmp_path / 'no' / 'r.html'}"
+        f"`--out` must be in an existing folder, got {tmp_path / 'no' / 'r.html'}"
     )
     assert refused("report", table, "--parts", table) == f"`--parts` must be a folder, got the file {table}"
     plain = tmp_path / "plain.md"
     plain.write_text("no marks")
     assert refused("report", table, "--markdown", plain) == (
-        f"{plain} must hold the marks <!-- results --> and <!-- end of results -->"
+        f"{plain} must hold the markers <!-- results --> and <!-- end of results -->"
     )
     assert plain.read_text() == "no marks"
     assert not out.exists()

@@ -22,7 +22,7 @@ SLIPS = {
         f"{ONE_OF}fcn-ls2t, ls2t, fcn, resnet, random-ls2t, got 'fcn-lst2'; did you mean 'fcn-ls2t'?"
     ),
     ("fit", "UnitTest", "--out", "m", "--task", "regression", "--model", "fcn"): (
-        f"{ONE_OF}random-ls2t for regression, got 'fcn'; it is there for classification"
+        f"{ONE_OF}random-ls2t for regression, got 'fcn'; it is a model for classification"
     ),
     ("fit", "UnitTest", "--out", "m", "--task", "regresion"): (
         "`--task` must be one of 'classification', 'regression', got 'regresion'; did you mean 'regression'?"
@@ -31,14 +31,14 @@ SLIPS = {
         "`--recipe` must be one of 'fast', 'paper', got 'fats'; did you mean 'fast'?"
     ),
     ("fit", "UnitTest", "--out", "m", "--model", "random-ls2t", "--epochs", "3"): (
-        "`--epochs` is no setting of the model random-ls2t; it is for fcn-ls2t, ls2t, fcn, resnet"
+        "`--epochs` is not an option of the model random-ls2t, but of fcn-ls2t, ls2t, fcn, resnet"
     ),
     ("fit", "UnitTest", "--out", "m", "--model", "fcn", "--set", "widht=3"): (
-        "`--set` must be NAME=VALUE with a name of fcn (since_observed, devices, num_nodes, width, dropout, "
-        "spatial_dropout), got 'widht=3'; did you mean 'width'?"
+        "`--set` must be NAME=VALUE with a setting of fcn (since_observed, devices, num_nodes, width, "
+        "dropout, spatial_dropout), got 'widht=3'; did you mean 'width'?"
     ),
     ("fit", "UnitTest", "--out", "m", "--set", "n_block=3", "--task", "regression"): (
-        "`--set` must be NAME=VALUE with a name of random-ls2t (n_blocks, order, penalties, n_jobs), got "
+        "`--set` must be NAME=VALUE with a setting of random-ls2t (n_blocks, order, penalties, n_jobs), got "
         "'n_block=3'; did you mean 'n_blocks'?"
     ),
     ("fit", "nowhere.csv", "--out", "m"): "No such file or directory: nowhere.csv",
@@ -55,7 +55,7 @@ SLIPS = {
     ("choose", "UnitTest", "--minutes", "0"): "`--minutes` must be above 0, got 0.0",
     ("choose", "UnitTest", "--folds", "1"): "`--folds` must be at least 2, got 1",
     ("predict", "no-model", "UnitTest"): (
-        "`DIR` must be the folder of a saved model, got no-model, which is not there"
+        "`DIR` must be the folder of a saved model, got no-model, which does not exist"
     ),
     ("predict", "no-model", "UnitTest", "--format", "json"): (
         "`--format` must be one of 'csv', 'parquet', 'jsonl', got 'json'; did you mean 'jsonl'?"
@@ -103,7 +103,7 @@ def test_data_sets_and_files_that_were_meant(tmp_path, monkeypatch):
     )
     (tmp_path / "vowels").mkdir()
     assert refused("predict", "vowel", "UnitTest") == (
-        "`DIR` must be the folder of a saved model, got vowel, which is not there; did you mean 'vowels'?"
+        "`DIR` must be the folder of a saved model, got vowel, which does not exist; did you mean 'vowels'?"
     )
 
 

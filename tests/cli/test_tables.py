@@ -45,7 +45,7 @@ def test_words_cannot_be_streamed(tmp_path):
     network = ("--model", "fcn", "--epochs", "1", "--scaling", "channel", "--progress", "silent")
     done("fit", path, "--out", tmp_path / "model", *network, *WORDS, "--channel-columns", "speed,gait")
     assert refused("stream", tmp_path / "model") == (
-        "the model was trained on words (column `gait`), which a stream cannot read"
+        "the model was trained on the categorical column `gait`, which a stream cannot read"
     )
 
 
@@ -126,5 +126,5 @@ def test_sheets_are_refused_with_a_hint(tmp_path):
     path.write_bytes(b"PK")
     assert refused("info", path).endswith(f"got the file '{path}'; save the sheet as .csv")
     assert refused("info", "UnitTest", "--separator", ";") == (
-        "columns have names in .csv, .csv.gz, .parquet files only, not in UnitTest"
+        "options of tables are for .csv, .csv.gz, .parquet files only, got UnitTest"
     )

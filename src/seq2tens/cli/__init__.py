@@ -1,4 +1,7 @@
-"""The command `seq2tens`. Verbs import what is heavy when they run, so that `--help` answers at once."""
+"""The command-line program `seq2tens`.
+
+Commands import heavy modules only when they run, so that `--help` answers at once.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from seq2tens.cli.report import report
 from seq2tens.cli.reproduce import reproduce
 from seq2tens.cli.stream import stream
 
-# Plain help: it can be read in a pipe as well as in a terminal.
+# Plain help is readable in a pipe as well as in a terminal.
 app = typer.Typer(
     cls=Shell,
     add_completion=False,
@@ -44,9 +47,9 @@ def root(
 ) -> None:
     """Learn from sequences: train a model on a file, save it, use it.
 
-    DATA is everywhere a file (.ts, .arff, .mat, .npz, .csv, .csv.gz, .parquet), a folder of tables or the
-    name of a data set, see `seq2tens info`. A .csv or .parquet file is a long table: one row per step, with
-    columns id, time, label and one column per channel; an empty cell is a missing value. Of a folder each
+    DATA is a file (.ts, .arff, .mat, .npz, .csv, .csv.gz, .parquet), a folder of tables or the name of a data
+    set; `seq2tens info` lists the names. A .csv or .parquet file is a long table: one row per step, with
+    columns id, time, label and one column per channel; an empty cell is a missing value. In a folder, each
     table is one sequence.
 
     Examples:

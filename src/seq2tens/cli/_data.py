@@ -1,4 +1,4 @@
-"""The argument DATA: a file or a data set, and the options that say how to read it."""
+"""The argument DATA, a file or the name of a data set, and the options for reading it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # importing them takes seconds
 
 Half = Literal["train", "test"]
 TABLES = (".csv", ".csv.gz", ".parquet")
-# What arguments of `read` are called in the shell.
+# The shell's names of the arguments of `read`.
 NAMES = {
     "split": "--split",
     "separator": "--separator",
@@ -31,10 +31,10 @@ NAMES = {
     "categories": "--category-columns",
 }
 FILES = (".ts", ".arff", ".mat", ".npz")
-# How a reader says that a column is not there; its advice is for Python.
+# A reader's message about a missing column, and its advice, which is for Python.
 NO_COLUMN = re.compile(r"must have a column `(?P<name>.*?)`, found (?P<known>[^;]*)")
 ADVICE = re.compile(r"; `\w+=None` .*$")
-# Names beyond so many are only counted.
+# Longer lists of names are cut off after this many.
 SHOWN = 12
 
 DataArgument = Annotated[
@@ -47,7 +47,7 @@ DataArgument = Annotated[
     ),
 ]
 SplitOption = Annotated[
-    str | None, choice("train|test", "Which part, for data with two.", show_default=False)
+    str | None, choice("train|test", "Which part of DATA to use, if it has two.", show_default=False)
 ]
 IdColumn = Annotated[
     str | None, option("NAME", "Long tables: the column that identifies sequences. [default: id]")
@@ -68,7 +68,7 @@ Decimal = Annotated[str | None, option(".|,", "Decimal mark of a .csv file. [def
 
 @dataclass(frozen=True)
 class TableReading:
-    """How to read a long table: names of columns and more, None where the user did not say."""
+    """Options for reading a long table; None if the user did not give them."""
 
     id_column: IdColumn = None
     time_column: TimeColumn = None
@@ -82,7 +82,7 @@ class TableReading:
 
     @property
     def named(self) -> dict[str, Any]:
-        """What the user said about columns."""
+        """The options about columns that the user gave, as arguments of `Columns`."""
         columns: dict[str, Any] = {
             "id": self.id_column,
             "time": self.time_column,
@@ -99,15 +99,15 @@ class TableReading:
 
     @property
     def written(self) -> dict[str, str]:
-        """What the user said about the text of a `.csv` file."""
+        """The options about the text of a `.csv` file that the user gave, as arguments of `read`."""
         marks = {"separator": self.separator, "decimal": self.decimal}
         return {key: mark for key, mark in marks.items() if mark is not None}
 
     def columns(self, known: Columns | None = None, *, label_optional: bool = False) -> Columns:
-        """Columns as the user named them, else as `known`, else the usual ones."""
+        """The columns that the user named; the others are those of `known`, or the defaults."""
         from seq2tens.data import Columns
 
-        # A name that the user gave and that is not there is a slip.
+        # A label column that the user named must exist.
         optional = label_optional and self.label_column is None
         with refusing(**NAMES):
             columns = replace(known or Columns(), label_optional=optional, **self.named)
@@ -118,13 +118,13 @@ class TableReading:
 
 @dataclass(frozen=True)
 class Reading(TableReading):
-    """How to read DATA: which half as well."""
+    """Options for reading DATA, including which half."""
 
     split: SplitOption = None
 
 
 def check(data: str) -> None:
-    """Refuse a DATA that is not there, before anything heavy is imported."""
+    """Refuse DATA that does not exist, before anything heavy is imported."""
     path = Path(data)
     if path.exists():
         return
@@ -136,12 +136,12 @@ def check(data: str) -> None:
 
 
 def _neighbours(path: Path) -> list[str]:
-    """The names of what lies beside the place."""
+    """The names of the files in the same folder."""
     return os.listdir(path.parent) if path.parent.is_dir() else []
 
 
 def dataset_names() -> list[str]:
-    """The names that `data.load_dataset` knows; importing it takes seconds."""
+    """The names that `data.load_dataset` knows, without importing it, which takes seconds."""
     try:
         return sorted({*bundled_files(), *packed_files(None)})
     except ArgumentError as error:
@@ -149,7 +149,7 @@ def dataset_names() -> list[str]:
 
 
 def _neither(data: str, names: Sequence[str], what: str = "") -> str:
-    """The sentence on a DATA that is no file of a known kind and no data set."""
+    """The error message for DATA that is neither a supported file nor a data set."""
     return (
         f"DATA must be a file ({', '.join((*FILES, *TABLES))}), a folder of tables or one of the data sets "
         f"{', '.join(names)}, got {what}{data!r}{did_you_mean(data, names)}"
@@ -157,23 +157,23 @@ def _neither(data: str, names: Sequence[str], what: str = "") -> str:
 
 
 def load(data: str, reading: Reading, default: Half, columns: Columns) -> Labelled:
-    """The half of DATA to work with."""
+    """Load the half of DATA that `--split` selects, else the default one."""
     from seq2tens.data import Labelled
 
     halves = load_all(data, reading, columns)
     if isinstance(halves, Labelled):
         if reading.split is not None:
-            raise UserError(f"`--split` is for data that has two halves, but {data} has one")
+            raise UserError(f"`--split` is for data with a training and a test set, but {data} has one part")
         return halves
     half = reading.split or default
     chosen = halves.train if half == "train" else halves.test
     if len(chosen) == 0:
-        raise UserError(f"the half `{half}` of {data} must hold at least one sequence, got none")
+        raise UserError(f"the {half} set of {data} must have at least one sequence, got none")
     return chosen
 
 
 def load_all(data: str, reading: Reading, columns: Columns) -> Labelled | Split:
-    """DATA with both halves, if it has two."""
+    """Load all of DATA: both halves, if it has two."""
     from seq2tens.data import load_dataset, read
     from seq2tens.data.readers import suffix_of
 
@@ -183,7 +183,7 @@ def load_all(data: str, reading: Reading, columns: Columns) -> Labelled | Split:
         if is_file and (path.is_dir() or suffix_of(path) in TABLES):
             return _read_table(path, columns, reading.written)
         if reading.named or reading.written:
-            raise UserError(f"columns have names in {', '.join(TABLES)} files only, not in {data}")
+            raise UserError(f"options of tables are for {', '.join(TABLES)} files only, got {data}")
         return read(path) if is_file else load_dataset(data)
 
 
@@ -203,7 +203,7 @@ def _read_table(path: Path, columns: Columns, written: dict[str, str]) -> Labell
 
 
 def _with_option(sentence: str, columns: Columns) -> str:
-    """What a reader says of a column that is not there, with the option that names another."""
+    """Add the option that names another column to a reader's message about a missing one."""
     if (absent := NO_COLUMN.search(sentence)) is None:
         return sentence
     name = absent["name"]
@@ -215,19 +215,19 @@ def _with_option(sentence: str, columns: Columns) -> str:
 
 
 def _note_channels(table: Labelled) -> None:
-    """What nobody has chosen is told."""
+    """Say which channels are used, since the user has not named them."""
     index = f", not {listed([repr(name) for name in table.index_columns])}" if table.index_columns else ""
     note(f"channels are {listed(table.channels or ())}{index}; `--channel-columns` names others")
 
 
 def listed(names: Sequence[object]) -> str:
-    """The first of them; there may be thousands."""
+    """Join names with commas; only the first few, as there may be thousands."""
     shown = ", ".join(map(str, names[:SHOWN]))
     return shown if len(names) <= SHOWN else f"{shown}, … ({len(names)} in all)"
 
 
 def _is_file(path: Path) -> bool:
-    """Whether DATA is meant as a file; a name that is neither is explained here."""
+    """Whether DATA is a file or a folder, not a data set; raise an error if it is neither."""
     from seq2tens.data import available_datasets
     from seq2tens.data.readers import HINTS, suffix_of, tables_in
 
@@ -242,15 +242,21 @@ def _is_file(path: Path) -> bool:
 
 
 def described(labelled: Labelled) -> str:
-    """How much there is, in a few words."""
+    """Summarise the size of the data in a few words."""
     sequences = labelled.sequences
     low, high = int(sequences.lengths.min()), int(sequences.lengths.max())
-    steps = f"{low} to {high}" if low < high else str(high)
-    return f"{len(sequences)} sequences of {steps} steps, {sequences.n_channels} channels"
+    steps = f"{low} to {high} steps" if low < high else counted(high, "step")
+    channels = counted(sequences.n_channels, "channel")
+    return f"{counted(len(sequences), 'sequence')} of {steps}, {channels}"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, in the singular or the plural."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def without_times(sequences: Sequences, wanted: bool) -> Sequences:
-    """Leave out times that a model was not trained with."""
+    """Drop the times unless `wanted`, that is, if the model was trained without them."""
     from seq2tens.data import Sequences
 
     if wanted or sequences.times is None:

@@ -1,7 +1,7 @@
-"""Where results go: looked at before the work begins, written whole or not at all.
+"""Output files: checked before the work begins, and written atomically.
 
-A regular file is replaced once the new one is whole, through symbolic links. A pipe, a device and stdout are
-written to as they are: replacing them would take them away from those who use them.
+A regular file is replaced once the new one is complete; symbolic links are followed. Pipes, devices and
+stdout are written to directly, because replacing them would cut off the processes that use them.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ Force = Annotated[bool, flag("--force", "Overwrite existing files.")]
 
 @dataclass(frozen=True)
 class Output:
-    """A place for a result, see `output`."""
+    """The destination of a result; created by `output`."""
 
     path: Path
-    stdout: BinaryIO | None = None  # where the path stands for it
+    stdout: BinaryIO | None = None  # if the path stands for stdout
 
     @property
     def regular(self) -> bool:
-        """Whether there is, or will be, a file that may be replaced, cut and read again."""
+        """Whether this is, or will be, a file that may be replaced, truncated and read again."""
         return self.stdout is None and not _written_through(self.path)
 
     @contextmanager
     def replacing(self) -> Iterator[BinaryIO]:
-        """Another file to write, which takes the place of this one in the end, or vanishes if that fails."""
+        """Open a temporary file, which replaces this one at the end or is removed if an error occurs."""
         from seq2tens import _storage
 
         with refusing(OSError):
@@ -60,14 +60,14 @@ class Output:
                 self._write_through(file)
 
     def write(self, content: bytes | str, *, tell: bool = True) -> None:
-        """Write a result and say where it is; a text is in one encoding everywhere."""
+        """Write a result and say where it is; text is always encoded as UTF-8."""
         with self.replacing() as file:
             file.write(content.encode() if isinstance(content, str) else content)
         if tell:
             self.tell()
 
     def draw(self, figure: Figure) -> None:
-        """Write a picture, by the suffix, and say where it is."""
+        """Write a figure in the format of the suffix and say where it is."""
         from seq2tens import plots
 
         self.write(plots.encoded(figure, self.path))
@@ -78,7 +78,7 @@ class Output:
             typer.echo(f"saved {self.path}")
 
     def open(self) -> BinaryIO:
-        """For results that are written as they come; what is no regular file is never cut."""
+        """Open for writing piece by piece; only regular files are truncated."""
         return self.stdout or self.path.open("wb" if self.regular else "ab")
 
     def _write_through(self, content: IO[bytes]) -> None:
@@ -92,10 +92,10 @@ class Output:
 
 
 def output(path: Path, option: str, suffixes: Sequence[str] = (), *, force: bool = False) -> Output:
-    """A file that can be written later; `-` is stdout, and what else the verb says then goes to stderr.
+    """Check a path for a result that is written later.
 
-    The suffix says which format is meant, so it must be a known one if there are any; what is written
-    through may have any name.
+    `-` is stdout; all other messages of the command then go to stderr. The suffix selects the format, so it
+    must be one of `suffixes`, if there are any; pipes and devices may have any name.
     """
     if path.is_dir():
         raise UserError(f"`{option}` must be a file, got the folder {path}")
@@ -103,7 +103,7 @@ def output(path: Path, option: str, suffixes: Sequence[str] = (), *, force: bool
         return Output(path, _claimed_stdout(option))
     if _written_through(path):
         if not os.access(path, os.W_OK):
-            raise UserError(f"`{option}` must be a place that can be written to, got {path}")
+            raise UserError(f"`{option}` must be writable, got {path}")
         return Output(path)
     if suffixes and path.suffix.lower() not in suffixes:
         raise UserError(f"`{option}` must end in {' or '.join(suffixes)}, got {path}")
@@ -113,7 +113,7 @@ def output(path: Path, option: str, suffixes: Sequence[str] = (), *, force: bool
 
 
 def outputs(folder: Path, names: Sequence[str], option: str, *, force: bool) -> list[Output]:
-    """Files of a folder that is made now unless it is there."""
+    """Check several files of one folder, which is created if it does not exist."""
     check_new([folder / name for name in names], option, force=force)
     with refusing(OSError):
         folder.mkdir(parents=True, exist_ok=True)
@@ -121,7 +121,7 @@ def outputs(folder: Path, names: Sequence[str], option: str, *, force: bool) -> 
 
 
 def picture(path: Path | None, option: str, *, force: bool) -> Output | None:
-    """A file for a picture, if one is asked for."""
+    """Check the file for a figure, if the user wants one."""
     if path is None:
         return None
     if path.suffix.lower() not in PICTURES:
@@ -130,14 +130,14 @@ def picture(path: Path | None, option: str, *, force: bool) -> Output | None:
 
 
 def check_read_again(path: Path, option: str, suffixes: Sequence[str] = ()) -> None:
-    """Require a file that the verb reads before it writes, so that nothing in it is lost."""
+    """Require a regular file, because the command reads its contents before it replaces them."""
     if path == STDOUT or (_written_through(path) and not path.is_dir()):
         raise UserError(f"`{option}` must be a regular file, because it is read again, got {path}")
     output(path, option, suffixes, force=True)
 
 
 def check_folder(folder: Path | None, option: str) -> None:
-    """Refuse what is no folder where one is asked for."""
+    """Refuse a path that is not a folder."""
     if folder == STDOUT:
         raise UserError(f"`{option}` must be a folder, got -, which stands for stdout")
     if folder is not None and folder.exists() and not folder.is_dir():
@@ -145,18 +145,18 @@ def check_folder(folder: Path | None, option: str) -> None:
 
 
 def check_new(paths: Sequence[Path], option: str, *, force: bool) -> None:
-    """Refuse files that are there, unless they may be replaced."""
+    """Refuse files that exist already, unless they may be replaced."""
     for path in paths:
         if path.exists() and not force:
-            raise UserError(f"`{option}` must be new, but {path} is there already; `--force` replaces it")
+            raise UserError(f"`{option}` must be new, but {path} exists already; `--force` replaces it")
 
 
 def _check_folder_of(path: Path, option: str) -> None:
     folder = os.path.dirname(os.path.realpath(path))
     if not os.path.isdir(folder):
-        raise UserError(f"`{option}` must lie in a folder that exists, got {path}")
+        raise UserError(f"`{option}` must be in an existing folder, got {path}")
     if not os.access(folder, os.W_OK):
-        raise UserError(f"`{option}` must lie in a folder that can be written to, got {path}")
+        raise UserError(f"`{option}` must be in a writable folder, got {path}")
 
 
 def _written_through(path: Path) -> bool:
@@ -174,7 +174,7 @@ def _is_open_as(path: Path, descriptor: int) -> bool:
 
 
 def _claimed_stdout(option: str) -> BinaryIO:
-    """Stdout for the result; from now on, what is printed goes to stderr, until the verb ends."""
+    """Reserve stdout for the result: until the command ends, everything else is printed to stderr."""
     if sys.stdout is sys.stderr:
         raise UserError(f"`{option}` must be a file, because another result goes to stdout")
     stream = typer.get_binary_stream("stdout")
@@ -183,7 +183,7 @@ def _claimed_stdout(option: str) -> BinaryIO:
 
 
 def csv_line(cells: Sequence[object]) -> str:
-    """Cells as a line of CSV."""
+    """Format cells as a line of CSV."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerow(cells)
     return text.getvalue()

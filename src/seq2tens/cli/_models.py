@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # importing them takes seconds
 
     from seq2tens.data import Labelled, Sequences
 
-# They have defaults in the shell, and not every model has a use for them.
+# Options with a default in the shell; models that have no use for them ignore them.
 EVERYWHERE = ("progress", "random_state")
 FolderArgument = Annotated[
     Path, typer.Argument(metavar="DIR", help="The folder of a saved model.", show_default=False)
@@ -29,29 +29,31 @@ FolderArgument = Annotated[
 
 
 def arguments(options: Any, leaving: Sequence[str]) -> dict[str, Any]:
-    """Those of the options of a verb that are arguments of its estimator."""
+    """The options of a command that are arguments of its estimator."""
     return {
         field.name: getattr(options, field.name) for field in fields(options) if field.name not in leaving
     }
 
 
 def check(name: str, task: catalogue.Task, options: dict[str, Any], settings: Sequence[str]) -> str:
-    """The shell's name of the model; options and settings that it does not have are refused, before anything
-    heavy is imported."""
+    """Find the shell's name of a model and refuse options and settings that the model does not have.
+
+    Nothing heavy is imported for this.
+    """
     name = catalogue.find(name, task)
     model = catalogue.MODELS[task][name]
     for key, value in options.items():
         if value is not None and key not in model.options and key not in EVERYWHERE:
             others = ", ".join(catalogue.having(key, task)) or "another task"
             raise UserError(
-                f"`--{key.replace('_', '-')}` is no setting of the model {name}; it is for {others}"
+                f"`--{key.replace('_', '-')}` is not an option of the model {name}, but of {others}"
             )
     _parsed(settings, name, model.settings, options)
     return name
 
 
 def make(name: str, task: catalogue.Task, options: dict[str, Any], settings: Sequence[str]) -> Any:
-    """A new estimator; options that are None are left to its own defaults."""
+    """Create an estimator; where an option is None, the estimator's default applies."""
     from seq2tens import estimators
 
     model = catalogue.MODELS[task][name]
@@ -63,7 +65,7 @@ def make(name: str, task: catalogue.Task, options: dict[str, Any], settings: Seq
 
 
 def option_names(classifier: Any, options: dict[str, Any]) -> dict[str, str]:
-    """What the arguments of a classifier are called in the shell."""
+    """The shell's names of all arguments of an estimator."""
     names = {
         name: option_name(name) if name in options else f"--set {name}" for name in classifier.get_params()
     }
@@ -71,12 +73,12 @@ def option_names(classifier: Any, options: dict[str, Any]) -> dict[str, str]:
 
 
 def option_name(argument: str) -> str:
-    """What an argument of an estimator is called in the shell."""
+    """The shell's name of an argument of an estimator."""
     return "--seed" if argument == "random_state" else f"--{argument.replace('_', '-')}"
 
 
 def _check_device(device: str) -> None:
-    """Refuse a device that is not there; Lightning has several kinds of errors for it."""
+    """Refuse a device that is not available; Lightning raises various errors for it."""
     from seq2tens.estimators.devices import make_fabric
 
     try:
@@ -86,12 +88,12 @@ def _check_device(device: str) -> None:
 
 
 def load(folder: Path) -> Any:
-    """A saved classifier or regressor."""
-    # one that was just being replaced when its writer was killed has its place there
+    """Load a saved classifier or regressor."""
+    # If the writer was killed while it replaced the model, the previous one is still under this name.
     if not folder.exists() and not folder.with_name(f".{folder.name}.previous").exists():
         suggestion = did_you_mean(folder.name, os.listdir(folder.parent) if folder.parent.is_dir() else ())
         raise UserError(
-            f"`DIR` must be the folder of a saved model, got {folder}, which is not there{suggestion}"
+            f"`DIR` must be the folder of a saved model, got {folder}, which does not exist{suggestion}"
         )
     from seq2tens import estimators
 
@@ -105,14 +107,14 @@ def load(folder: Path) -> Any:
 
 
 def is_classifier(model: Any) -> bool:
-    """Whether a loaded model tells classes, not numbers."""
+    """Whether a loaded model predicts classes, not numbers."""
     return hasattr(model, "classes_")
 
 
 def load_with_data(
     folder: Path, data: str, reading: _data.Reading, *, label_optional: bool
 ) -> tuple[Any, Labelled]:
-    """A saved model, and DATA (its test half) read and trimmed to what the model knows."""
+    """Load a saved model and DATA, by default the test half, with the columns of the model."""
     classifier = load(folder)
     from seq2tens.data import Columns
 
@@ -123,24 +125,24 @@ def load_with_data(
 
 
 def probabilities(classifier: Any, sequences: Sequences) -> np.ndarray:
-    """What the classifier says of each sequence."""
+    """Predict the class probabilities of each sequence."""
     with refusing(X="DATA"):
         return classifier.predict_proba(sequences)
 
 
 def values(regressor: Any, sequences: Sequences) -> np.ndarray:
-    """The number that the regressor tells of each sequence."""
+    """Predict the number of each sequence."""
     with refusing(X="DATA"):
         return regressor.predict(sequences)
 
 
 def check_new(folder: Path, *, force: bool) -> None:
-    """Refuse a folder that is there already or cannot be made, before hours of training."""
+    """Refuse a folder that exists already or cannot be created, before hours of training."""
     _files.check_folder(folder, "--out")
     with refusing(OSError):
         folder.parent.mkdir(parents=True, exist_ok=True)
     if not os.access(folder.parent, os.W_OK):
-        raise UserError(f"`--out` must lie in a folder that can be written to, got {folder}")
+        raise UserError(f"`--out` must be in a writable folder, got {folder}")
     if not folder.exists():
         return
     saved = (folder / "model.json").exists()
@@ -153,14 +155,14 @@ def check_new(folder: Path, *, force: bool) -> None:
 def _parsed(
     settings: Sequence[str], model: str, defaults: catalogue.Settings, options: dict[str, Any]
 ) -> dict[str, Any]:
-    """`NAME=VALUE` pairs as values of the type of the default."""
+    """Parse `NAME=VALUE` pairs; each value must have the type of the default."""
     values = {}
     for setting in settings:
         name, equals, text = setting.partition("=")
         if not equals or name not in defaults:
             known = ", ".join(defaults) or "none at all"
             raise UserError(
-                f"`--set` must be NAME=VALUE with a name of {model} ({known}), got {setting!r}"
+                f"`--set` must be NAME=VALUE with a setting of {model} ({known}), got {setting!r}"
                 f"{_meant(name, defaults, options)}"
             )
         values[name] = _value(name, text, defaults[name])
@@ -182,6 +184,6 @@ def _value(name: str, text: str, default: Any) -> Any:
     if isinstance(default, float) and type(value) is int:
         value = float(value)
     if default is not None and type(value) is not type(default):
-        kind = "numbers with commas" if default == () else f"the kind of its default {default!r}"
-        raise UserError(f"`--set {name}` must be of {kind}, got {text!r}")
+        kind = "numbers separated by commas" if default == () else f"of the type of its default {default!r}"
+        raise UserError(f"`--set {name}` must be {kind}, got {text!r}")
     return value

@@ -1,4 +1,4 @@
-"""How options of the verbs are declared."""
+"""Declare the options of the commands."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from seq2tens.cli._shell import refusing
 
 
 def option(metavar: str, text: str, *names: str, **more: Any) -> Any:
-    """An option with a value; it is called like its parameter unless there are `names`."""
+    """An option with a value; it is named after its parameter, unless `names` are given."""
     return typer.Option(*names, metavar=metavar, help=text, **more)
 
 
 def choice(metavar: str, text: str, *names: str, **more: Any) -> Any:
-    """An option that is one of a few words, those of its `metavar`."""
+    """An option that takes one of the words in its `metavar`."""
 
     def look(param: typer.CallbackParam, value: Any) -> Any:
         words = tuple(None if word == "none" else word for word in metavar.split("|"))
@@ -32,7 +32,7 @@ def choice(metavar: str, text: str, *names: str, **more: Any) -> Any:
 
 
 def count(metavar: str, text: str, *names: str, **more: Any) -> Any:
-    """An option that is an integer of at least 1."""
+    """An option that takes an integer of at least 1."""
 
     def look(param: typer.CallbackParam, value: Any) -> Any:
         with refusing(option=param.opts[0]):
@@ -44,14 +44,14 @@ def count(metavar: str, text: str, *names: str, **more: Any) -> Any:
 
 
 def flag(name: str, text: str) -> Any:
-    """An option that is there or not."""
+    """A boolean option without a value."""
     return typer.Option(name, help=text)
 
 
 def grouped(verb: Callable[..., None]) -> Callable[..., None]:
-    """Have a verb take options together: a parameter that is a dataclass stands for its fields.
+    """Let a command take options in groups: a parameter that is a dataclass stands for its fields.
 
-    In the shell they are options like others, at the place of the parameter.
+    In the shell, the fields are ordinary options in the position of the parameter.
     """
     hints = get_type_hints(verb, include_extras=True)
     groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}

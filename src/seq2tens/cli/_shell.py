@@ -1,4 +1,4 @@
-"""How the shell answers: one sentence on stderr for a mistake of the user, a traceback for one of ours."""
+"""Messages and exit codes: one sentence on stderr for a usage error, a traceback for a bug."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from typer.core import TyperGroup
 
 from seq2tens._errors import ArgumentError
 
-# Exit codes: a mistake in what was asked, and Ctrl-C.
+# Exit codes of a usage error and of Ctrl-C.
 REFUSED, INTERRUPTED = 2, 130
-# What typer raises for options it cannot parse; it exports only this one of the family.
+# The base class of typer's usage errors; of these, typer exports only `BadParameter`.
 UsageError: type[Any] = typer.BadParameter.__bases__[0]
 
 
 class UserError(Exception):
-    """A sentence for the person at the shell."""
+    """A usage error, which is shown as one sentence without a traceback."""
 
 
 @contextmanager
 def refusing(*errors: type[Exception], **names: str) -> Iterator[None]:
-    """Turn what the library refuses, and other `errors`, into a `UserError`.
+    """Turn an `ArgumentError`, or one of `errors`, into a `UserError`.
 
-    The message speaks of Python arguments; `names` gives what they are called in the shell.
+    The message mentions arguments of Python functions; `names` are their names in the shell.
     """
     try:
         yield
@@ -38,15 +38,15 @@ def refusing(*errors: type[Exception], **names: str) -> Iterator[None]:
 
 
 def note(text: str) -> None:
-    """Tell something beside the result: stderr, so that stdout can be piped."""
+    """Print a message on stderr, so that stdout has only the result and can be piped."""
     typer.echo(f"seq2tens: {' '.join(text.splitlines())}", err=True)
 
 
 class Shell(TyperGroup):
-    """The group of verbs; it decides what an error looks like."""
+    """The group of all commands, which turns errors into messages and exit codes."""
 
     def main(self, *args: Any, **options: Any) -> Any:
-        """Run a verb; standing alone, the process ends with its exit code."""
+        """Run a command; in standalone mode, end the process with its exit code."""
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="replace")  # what a terminal cannot show becomes a question mark
@@ -57,7 +57,7 @@ class Shell(TyperGroup):
         return code
 
     def _exit_code(self, *args: Any, **options: Any) -> int:
-        # A verb whose result goes to stdout sends everything else to stderr; stdout is given back here.
+        # A command whose result goes to stdout redirects all else to stderr; this context restores stdout.
         with warnings.catch_warnings(), redirect_stdout(sys.stdout):
             warnings.showwarning = lambda message, *_, **__: note(f"warning: {message}")
             try:

@@ -1,4 +1,4 @@
-"""Signals that end a verb: between two rows, never within one, or in training, where the work is kept."""
+"""Handle signals: a stream ends between two rows, never within one; a fit ends and says what was saved."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Handler = Callable[[int, FrameType | None], None]
 
 
 class Stopped(Exception):
-    """A signal asks to end."""
+    """Raised when a signal asks the command to end."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -27,19 +27,19 @@ class Stopped(Exception):
 
 
 class Stoppable:
-    """Reads lines; a signal that comes in between is noted, and heard when the next line is waited for."""
+    """Reads lines; a signal that arrives between two reads takes effect at the next one."""
 
     def __init__(self) -> None:
         self.waiting, self.signal = False, 0
 
     def note(self, number: int, frame: FrameType | None) -> None:
-        """What happens when the signal comes."""
+        """Handle a signal: stop now if a line is being waited for, else remember it."""
         self.signal = number
         if self.waiting:
             raise Stopped(number)
 
     def lines(self, source: BinaryIO) -> Iterator[str]:
-        """The lines of a source, until it ends; raises `Stopped`."""
+        """Yield the lines of a source until it ends; raises `Stopped` after a signal."""
         while line := self._next(source):
             yield line.decode("utf-8", errors="replace")
 
@@ -55,7 +55,7 @@ class Stoppable:
 
 @contextmanager
 def stoppable() -> Iterator[Stoppable]:
-    """Hear the signals as long as this lasts."""
+    """Handle the signals inside this context."""
     listener = Stoppable()
     with _handled(listener.note):
         yield listener
@@ -63,8 +63,10 @@ def stoppable() -> Iterator[Stoppable]:
 
 @contextmanager
 def training(estimator: Any, prospect: Callable[[], str], **names: str) -> Iterator[None]:
-    """Train inside, and say how long it took: a signal interrupts, `prospect` says what becomes of the work,
-    and the verb ends. `names` are what arguments are called in the shell.
+    """Run a fit inside this context and print how long it took.
+
+    A signal interrupts the fit and ends the command with a message; `prospect` returns its second half, which
+    says what was saved. `names` are the shell's names of arguments.
     """
     from seq2tens.estimators.interruption import InterruptedFitWarning
     from seq2tens.training import NonFiniteLoss
@@ -93,7 +95,7 @@ def training(estimator: Any, prospect: Callable[[], str], **names: str) -> Itera
 
 @contextmanager
 def _handled(handler: Handler) -> Iterator[None]:
-    """Let a function hear the signals, but for those that are ignored, as in the background of a shell."""
+    """Install a handler of signals, except those that are ignored, as in a background job of a shell."""
     before = {number: signal.getsignal(number) for number in SIGNALS}
     heard = [number for number in SIGNALS if before[number] is not signal.SIG_IGN]
     try:

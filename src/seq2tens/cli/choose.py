@@ -18,15 +18,19 @@ from seq2tens.cli.fit import Seed, TaskOption
 if TYPE_CHECKING:  # importing them takes seconds
     from seq2tens.estimators.choosing import Comparison, Trial
 
-# The cheapest first: what comes late may find no time.
+# The cheapest first, since time may run out.
 ORDER = ("random-ls2t", "fcn", "ls2t", "fcn-ls2t", "resnet")
 
-Minutes = Annotated[float, option("X", "How long this may take.")]
-Folds = Annotated[int, count("N", "Parts that are left out in turn.")]
+Minutes = Annotated[float, option("X", "Time limit in minutes.")]
+Folds = Annotated[int, count("N", "Number of folds.")]
 Models = Annotated[
-    str | None, option("A,B,…", f"Which models. [default: {', '.join(ORDER)}; for regression random-ls2t]")
+    str | None,
+    option(
+        "A,B,…",
+        f"Models to compare, in this order. [default: {', '.join(ORDER)}; for regression random-ls2t]",
+    ),
 ]
-Plot = Annotated[Path | None, option("FILE", "Draw the scores (.png, .svg, .pdf).")]
+Plot = Annotated[Path | None, option("FILE", "Plot the scores (.png, .svg, .pdf).")]
 Json = Annotated[
     Path | None, option("FILE", "Write the numbers for other programs (.json; - is stdout).", "--json")
 ]
@@ -34,7 +38,7 @@ Json = Annotated[
 
 @dataclass(frozen=True)
 class ChooseOptions:
-    """What is compared, for how long, and where it is written."""
+    """Options of the comparison and its outputs."""
 
     task: TaskOption = None
     minutes: Minutes = 5.0
@@ -47,12 +51,12 @@ class ChooseOptions:
 
 
 def choose(data: _data.DataArgument, options: ChooseOptions, reading: _data.Reading) -> None:
-    """Tell which model suits DATA, by cross-validation within a budget of time.
+    """Recommend a model for DATA, by cross-validation within a time limit.
 
-    Every model, with its defaults, is trained on all parts of DATA but one and tested on that one, in turn.
-    The one to use is the fastest of those that are as good as the best, up to the standard error of its mean
-    score. A network that would not be done in time is left out, and told. Data with two halves: the training
-    half, so that the test half is still unseen.
+    Every model is cross-validated with its default hyperparameters. The recommended model is the fastest one
+    that is as good as the best, up to the standard error of its mean score. A network that would exceed the
+    time limit is left out, with a line that says so. If DATA has a training and a test set, only the training
+    set is used.
 
     Examples:
 
@@ -88,7 +92,7 @@ def choose(data: _data.DataArgument, options: ChooseOptions, reading: _data.Read
 
 
 def _check(options: ChooseOptions) -> None:
-    """Refuse slips before anything heavy is imported."""
+    """Refuse wrong options before anything heavy is imported."""
     if not options.minutes > 0:
         raise UserError(f"`--minutes` must be above 0, got {options.minutes}")
     if options.folds < 2:
@@ -107,7 +111,7 @@ def _names(options: ChooseOptions, task: catalogue.Task) -> list[str]:
 def _compared(models: dict[str, Any], data: tuple[Any, Any], options: ChooseOptions) -> Comparison:
     from seq2tens.estimators.choosing import compare
 
-    typer.echo(f"{'model':<14}{'score':>8}{'±':>8}{'folds':>7}{'s a fit':>9}")
+    typer.echo(f"{'model':<14}{'score':>8}{'±':>8}{'folds':>7}{'s / fit':>9}")
     try:
         with refusing(folds="--folds", y="DATA", X="DATA"):
             return compare(
@@ -119,12 +123,12 @@ def _compared(models: dict[str, Any], data: tuple[Any, Any], options: ChooseOpti
                 tell=_tell,
             )
     except KeyboardInterrupt:
-        note("interrupted; what is above was measured")
+        note("interrupted; the models above were measured")
         raise typer.Exit(INTERRUPTED) from None
 
 
 def _tell(trial: Trial) -> None:
-    """A row of the table."""
+    """Print a row of the table."""
     if trial.skipped is not None:
         typer.echo(f"{trial.name:<14}  left out: {trial.skipped}")
         return
@@ -137,5 +141,5 @@ def _advise(comparison: Comparison, data: str, options: ChooseOptions) -> None:
     reason = "" if chosen is best else f", as good as {best.name} up to its standard error, and faster"
     typer.echo(f"use {chosen.name}: {comparison.measure} {chosen.mean:.4f}{reason}")
     if any(trial.skipped for trial in comparison.trials):
-        typer.echo(f"models were left out; `--minutes` gives more time than {options.minutes:g}")
+        typer.echo(f"models were left out; a higher `--minutes` than {options.minutes:g} allows more")
     typer.echo(f"  seq2tens fit {data} --model {chosen.name} --out DIR")

@@ -21,9 +21,9 @@ if TYPE_CHECKING:  # importing them takes seconds
     from seq2tens.data import Labelled
     from seq2tens.estimators.evaluation import Evaluation
 
-Confusion = Annotated[Path | None, option("FILE", "Draw the confusion matrix (.png, .svg, .pdf).")]
+Confusion = Annotated[Path | None, option("FILE", "Plot the confusion matrix (.png, .svg, .pdf).")]
 Scatter = Annotated[
-    Path | None, option("FILE", "Regression: draw predictions against targets (.png, .svg, .pdf).")
+    Path | None, option("FILE", "Regression: plot predictions against targets (.png, .svg, .pdf).")
 ]
 Json = Annotated[
     Path | None, option("FILE", "Write the numbers for other programs (.json; - is stdout).", "--json")
@@ -43,10 +43,10 @@ def evaluate(
     """Compare a saved model's predictions with the labels.
 
     Prints accuracy, balanced accuracy (the mean recall of the classes), areas under the ROC and the
-    precision-recall curve, and a table of the classes; for regression the root of the mean squared error, the
-    mean absolute error and R² (the share of the variance that is explained). The areas are those of the
-    second of two classes, or means over more classes, each against the rest; they are left out unless every
-    class occurs in DATA. Data with two halves: the test half.
+    precision-recall curve, and a table of the classes; for regressors the root mean squared error, the mean
+    absolute error and R². The areas refer to the second of two classes, or are one-versus-rest means over
+    more classes; they are omitted unless every class occurs in DATA. If DATA has a training and a test set,
+    the test set is used.
 
     Examples:
 
@@ -77,7 +77,7 @@ def _refuse(picture: _files.Output | None, name: str, whose: str, model: Any) ->
 
 
 def _evaluate_classes(classifier: Any, labelled: Labelled, data: str) -> tuple[Any, Callable[[], Figure]]:
-    """The measures, which are printed, and what draws the confusion matrix."""
+    """Print the measures; return them and a function that plots the confusion matrix."""
     from seq2tens import plots
     from seq2tens.estimators.evaluation import evaluate as compare
 
@@ -92,7 +92,7 @@ def _evaluate_classes(classifier: Any, labelled: Labelled, data: str) -> tuple[A
 
 
 def _evaluate_values(regressor: Any, labelled: Labelled, data: str) -> tuple[Any, Callable[[], Figure]]:
-    """The measures, which are printed, and what draws predictions against targets."""
+    """Print the measures; return them and a function that plots predictions against targets."""
     from seq2tens import plots
     from seq2tens.estimators.evaluation import evaluate_regression
 
@@ -104,7 +104,7 @@ def _evaluate_values(regressor: Any, labelled: Labelled, data: str) -> tuple[Any
 
 
 def _as_classes(labels: np.ndarray | None, classes: np.ndarray, data: str) -> list[Any]:
-    """Labels with the type of the model's classes: a .csv has only texts, other files have numbers too."""
+    """Convert labels to the type of the model's classes: in a .csv file all labels are strings."""
     known = {str(name): name for name in classes.tolist()}
     named = [] if labels is None else [known.get(str(label), label) for label in labels.tolist()]
     if not set(named) & set(known.values()):

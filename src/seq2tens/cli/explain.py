@@ -17,20 +17,23 @@ if TYPE_CHECKING:  # importing them takes seconds
     from seq2tens.data import Labelled, Sequences
     from seq2tens.explaining import Explanation, FeatureExplanation, VariableAt
 
-Id = Annotated[str, option("ID", "The sequence: its id, or its number from 0.", "--id", show_default=False)]
-Out = Annotated[Path, option("DIR", "Where to write table and picture.", show_default=False)]
-Target = Annotated[
-    str | None, option("CLASS", "The class. [default: the second of two, else the predicted one]")
+Id = Annotated[
+    str,
+    option("ID", "The sequence: its id in a long table, else its number from 0.", "--id", show_default=False),
 ]
-Unit = Annotated[str, option("TEXT", "What the axis of time is called.")]
+Out = Annotated[Path, option("DIR", "Where to write the table and the figure.", show_default=False)]
+Target = Annotated[
+    str | None, option("CLASS", "The class to explain. [default: the second of two, else the predicted one]")
+]
+Unit = Annotated[str, option("TEXT", "Label of the time axis.")]
 FILES = ("explanation.csv", "explanation.png")
-# Lines of each list that is printed.
+# How many entries of each list are printed.
 SHOWN = 5
 
 
 @dataclass(frozen=True)
 class ExplainOptions:
-    """What is explained, and how it is shown."""
+    """Options of the explanation."""
 
     target: Target = None
     unit: Unit = "time"
@@ -45,14 +48,14 @@ def explain(
     options: ExplainOptions,
     reading: _data.Reading,
 ) -> None:
-    """Tell what carried a saved model's prediction for one sequence.
+    """Explain a saved model's prediction for one sequence.
 
-    Of networks: which variables at which times, and which ordered pairs of times, moved the class's logit
-    (against the mean of the others) from that of a baseline, in which every variable is at its mean in
-    training. Of random-ls2t: which features, of which channels at which steps, moved the class's score or the
-    predicted number. Writes explanation.csv, every contribution (of features the largest), and
-    explanation.png; prints the largest. Ids are those of a long table, else 0, 1, … Data with two halves: the
-    test half.
+    For networks: how much each variable at each time, and each ordered pair of times, contributes to the
+    logit of the class (against the mean of the others), relative to a baseline in which every variable is at
+    its training mean. For random-ls2t: how much each feature contributes to the score of the class or to the
+    predicted number, with its channels and steps. Prints the largest contributions and writes
+    explanation.csv, with all of them (for features: the largest), and explanation.png. Ids are those of a
+    long table, else 0, 1, … If DATA has a training and a test set, the test set is used.
 
     Example:
 
@@ -76,7 +79,7 @@ def explain(
 
 
 def _is_linear(model: Any) -> bool:
-    """Whether the model is a linear one on random features."""
+    """Whether the model is linear in random features."""
     return hasattr(model, "ridge_")
 
 
@@ -85,13 +88,13 @@ def _explained(model: Any, sequence: Sequences, target: str | None, names: tuple
 
     how = explaining.explain_features if _is_linear(model) else explaining.explain
     if not _models.is_classifier(model) and target is not None:
-        raise UserError(f"`--target` is for classes, but the model tells numbers, got {target!r}")
+        raise UserError(f"`--target` is for classes, but the model predicts numbers, got {target!r}")
     chosen = None if target is None else _class(target, model.classes_.tolist())
     return how(model, sequence, target=chosen, names=names)
 
 
 def _row(labelled: Labelled, key: str, data: str) -> int:
-    """The number of the sequence with this id."""
+    """The index of the sequence with this id."""
     ids = list(map(str, range(len(labelled)) if labelled.ids is None else labelled.ids.tolist()))
     if key not in ids:
         some = ", ".join(ids[:3]) + (", …" if len(ids) > 3 else "")
@@ -103,7 +106,7 @@ def _row(labelled: Labelled, key: str, data: str) -> int:
 
 
 def _class(target: str | None, classes: list[Any]) -> Any:
-    """The class of this name, with its own type; one that is not there is for the library to refuse."""
+    """The class with this name, in its own type; an unknown name is left for the library to refuse."""
     return {str(name): name for name in classes}.get(str(target), target)
 
 

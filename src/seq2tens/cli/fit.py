@@ -32,47 +32,45 @@ TaskOption = Annotated[
     str | None,
     choice(
         "classification|regression",
-        "What to learn: classes or numbers. [default: by the labels, and told]",
+        "Predict classes or numbers. [default: inferred from the labels]",
         "--task",
     ),
 ]
 Recipe = Annotated[
     str | None,
-    choice("fast|paper", "How to train: about 1500 steps, or the paper's long way. [default: fast]"),
+    choice("fast|paper", "How to train: in about 1500 steps, or as in the paper. [default: fast]"),
 ]
-Epochs = Annotated[int | None, count("N", "At most so many epochs. [default: the recipe's]")]
+Epochs = Annotated[int | None, count("N", "Maximum number of epochs. [default: the recipe's]")]
 BatchSize = Annotated[int | None, count("N", "Sequences per step. [default: the recipe's]")]
-LearningRate = Annotated[float | None, option("X", "The highest rate. [default: the recipe's]")]
+LearningRate = Annotated[float | None, option("X", "Maximum learning rate. [default: the recipe's]")]
 ClassWeight = Annotated[
-    str | None, choice("balanced|none", "Whether every class counts the same. [default: balanced]")
+    str | None, choice("balanced|none", "Whether all classes have equal weight. [default: balanced]")
 ]
 Scaling = Annotated[
     str | None,
     choice(
         "auto|channel|sequence|none",
-        "Standardise with the statistics of the training data, or of each sequence by itself; auto: by "
-        "sequence for at most 100 of them. [default: auto]",
+        "Standardise channels with the statistics of the training set, or of each sequence; auto: sequence "
+        "for at most 100 of them, else channel. [default: auto]",
     ),
 ]
 Validation = Annotated[
     float | None,
-    option(
-        "X", "Part of DATA that is not trained on; the weights that are best on it are kept. [default: none]"
-    ),
+    option("X", "Fraction of DATA that is held out to select the best weights. [default: none]"),
 ]
 Settings = Annotated[
     list[str] | None,
     option("NAME=VALUE", "Another argument of the model, see below; repeatable.", "--set"),
 ]
-Seed = Annotated[int, option("N", "Same seed, same model.", "--seed")]
+Seed = Annotated[int, option("N", "Random seed.", "--seed")]
 Device = Annotated[str | None, option("auto|cpu|gpu", "Where to train. [default: auto]")]
 Checkpoint = Annotated[
-    Path | None, option("DIR", "Keep the state there; the same command goes on after an interruption.")
+    Path | None, option("DIR", "Keep the training state there; the same command resumes an interrupted fit.")
 ]
-Curves = Annotated[Path | None, option("FILE", "Draw the learning curves (.png, .svg, .pdf).")]
-Progress = Annotated[str, choice("auto|bar|lines|silent", "What to show meanwhile, on stderr.")]
+Curves = Annotated[Path | None, option("FILE", "Plot the learning curves (.png, .svg, .pdf).")]
+Progress = Annotated[str, choice("auto|bar|lines|silent", "Progress display, on stderr.")]
 Force = Annotated[
-    bool, typer.Option("--force", "--overwrite", help="Replace the model in --out, and the picture.")
+    bool, typer.Option("--force", "--overwrite", help="Replace the model in --out, and the plot.")
 ]
 
 
@@ -82,7 +80,7 @@ DEFAULTS: dict[catalogue.Task, str] = {"classification": "fcn-ls2t", "regression
 
 @dataclass(frozen=True)
 class FitOptions:
-    """What to learn and how; all but those in `SHELL` are arguments of the estimator."""
+    """Options of the training; all except those in `SHELL` are arguments of the estimator."""
 
     task: TaskOption = None
     recipe: Recipe = None
@@ -111,9 +109,9 @@ def fit(
 ) -> None:
     """Train a classifier or a regressor on DATA and save it.
 
-    Sequences may have unequal lengths and missing values. Data with two halves is trained on its training
-    half. Ctrl-C or SIGTERM stops; with --checkpoint the same command goes on later, after the last whole
-    epoch and to the same result.
+    Sequences may have unequal lengths and missing values. If DATA has a training and a test set, only the
+    training set is used. Ctrl-C or SIGTERM stops the training; with --checkpoint, the same command resumes it
+    after the last complete epoch, with the same result.
 
     Examples:
 
@@ -151,7 +149,7 @@ def fit(
 def _check_names(
     model: str | None, task: str | None, arguments: dict[str, Any], settings: Sequence[str]
 ) -> None:
-    """Refuse slips before anything heavy is imported: what suits no task, where nobody has said which."""
+    """Refuse wrong names before anything heavy is imported; without `--task`, those that no task accepts."""
     tasks: Any = list(DEFAULTS) if task is None else [task]
     errors = []
     for possible in tasks:
@@ -164,7 +162,7 @@ def _check_names(
 
 
 def _targets(train: Labelled, data: str, task: catalogue.Task) -> Any:
-    """What is to be learned; how much there is of it is told."""
+    """The targets of the training data, after printing its size."""
     if task == "regression":
         values = target_kinds.values_of(train, data)
         typer.echo(f"training on {_data.described(train)}, targets {values.min():g} to {values.max():g}")
@@ -180,7 +178,7 @@ def _targets(train: Labelled, data: str, task: catalogue.Task) -> Any:
 
 
 def _save(estimator: Any, out: Path, columns: Columns, encoding: Encoding | None) -> None:
-    """Save with the names of the columns, so that they need not be given again and cannot be mixed up."""
+    """Save the estimator with the names of its columns, so that later commands find them by name."""
     notes = {}
     if encoding is not None:
         channels = tuple(column.name for column in encoding.columns)
@@ -191,12 +189,12 @@ def _save(estimator: Any, out: Path, columns: Columns, encoding: Encoding | None
 
 
 def _prospect(checkpoint: Path | None) -> str:
-    """What is said of the work when training is interrupted."""
+    """What was saved, as the second half of the message when training is interrupted."""
     from seq2tens.training import Checkpoints
 
     if checkpoint is None:
         return "nothing is saved (with `--checkpoint DIR` a fit can be resumed)"
     if not (generations := Checkpoints(checkpoint).generations()):
-        return f"nothing is saved in {checkpoint} yet, the same command starts over"
+        return f"nothing is saved in {checkpoint} yet; the same command starts over"
     epoch = int(generations[0].stem.removeprefix("epoch-"))
-    return f"the same command goes on after epoch {epoch}, which is saved in {checkpoint}"
+    return f"the same command resumes after epoch {epoch}, which is saved in {checkpoint}"

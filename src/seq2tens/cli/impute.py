@@ -13,7 +13,7 @@ from seq2tens.cli._options import choice, count, option
 from seq2tens.cli._shared import catalogue, tables
 from seq2tens.cli._shell import UserError, note, refusing
 from seq2tens.cli._stopping import training
-from seq2tens.cli.fit import BatchSize, Device, Progress, Seed, Settings
+from seq2tens.cli.fit import Device, Progress, Seed, Settings
 
 if TYPE_CHECKING:  # importing them takes seconds
     import numpy as np
@@ -26,30 +26,37 @@ Out = Annotated[
     option("FILE", "Where to write the table (.csv, .parquet; - is stdout, as .csv).", show_default=False),
 ]
 Model = Annotated[
-    str, option("NAME", "auto, ls2t, gp-vae, hi-vae, vae, mean, forward, linear, brits or saits.")
+    str,
+    option(
+        "NAME",
+        "auto, ls2t, gp-vae, hi-vae, vae, mean, forward, linear, or brits, saits, timesnet, imputeformer, "
+        "helix and csdi of PyPOTS.",
+    ),
 ]
 Encoder = Annotated[str | None, choice("conv|bls2t", "The encoder of gp-vae. [default: conv]")]
-Samples = Annotated[int | None, count("N", "Write so many completed copies, drawn at random.")]
+Samples = Annotated[int | None, count("N", "Write this many completed copies, drawn at random.")]
 Interval = Annotated[
-    float | None, option("P", "Write also where each missing value lies with this probability.")
+    float | None,
+    option("P", "Also write intervals that contain each missing value with this probability."),
 ]
 Picture = Annotated[
-    Path | None, option("FILE", "Draw a filled sequence with its intervals (.png, .svg, .pdf).")
+    Path | None, option("FILE", "Plot a filled sequence with its intervals (.png, .svg, .pdf).")
 ]
 Report = Annotated[
-    Path | None, option("FILE", "Write errors on hidden entries, by channel and gap (.csv, .parquet).")
+    Path | None, option("FILE", "Write errors on hidden values, by channel and gap length (.csv, .parquet).")
 ]
-Epochs = Annotated[int | None, count("N", "At most so many epochs. [default: the model's]")]
-LearningRate = Annotated[float | None, option("X", "The highest rate. [default: the model's]")]
-# Table, picture and report.
+Epochs = Annotated[int | None, count("N", "Maximum number of epochs. [default: the model's]")]
+BatchSize = Annotated[int | None, count("N", "Sequences per step. [default: the model's]")]
+LearningRate = Annotated[float | None, option("X", "Maximum learning rate. [default: the model's]")]
+# Where to write the table, the figure and the report.
 Places = tuple[_files.Output, _files.Output | None, _files.Output | None]
-# Options that are no arguments of a model.
+# Options that are not arguments of a model.
 LEAVING = ("samples", "interval", "picture", "report", "settings", "force")
 
 
 @dataclass(frozen=True)
 class ImputeOptions:
-    """What to write, and how to train."""
+    """Options of the training and the outputs."""
 
     encoder: Encoder = None
     samples: Samples = None
@@ -76,15 +83,15 @@ def impute(
 ) -> None:
     """Fill the missing values of DATA.
 
-    The model is trained on DATA itself; where it has two halves, on the training half, and the one that
-    --split names is filled (default: the training half). With --model auto it is ls2t, or straight lines
-    (linear) where these err less on entries that were kept back. The result is a long table with a row per
-    step: id, time, the channels, and the label if there is one. Observed values are written as they were
-    read, with all their digits.
+    The model is trained on DATA itself; if DATA has a training and a test set, always on the training set.
+    --split selects the set to fill (default: the training set). The result is a long table with one row per
+    step: id, time, the channels, and the label if there is one. Observed values are written exactly as they
+    were read. --samples adds a column `sample`, the number of the copy; --interval adds the columns
+    CHANNEL_low and CHANNEL_high.
 
-    With --samples there is a column `sample` with the number of the copy, and with --interval the columns
-    CHANNEL_low and CHANNEL_high. --report hides a tenth of the observed values and trains once more without
-    them. brits and saits need `pip install 'seq2tens[baselines]'`.
+    --model auto trains ls2t, and uses linear interpolation (linear) instead if that has a smaller error on
+    held-out entries. --report hides a tenth of the observed values, trains again without them, and writes a
+    row for each channel and gap length. The models of PyPOTS need `pip install 'seq2tens[baselines]'`.
 
     Examples:
 
@@ -107,7 +114,7 @@ def impute(
         train = _data.load(data, replace(reading, split="train"), "train", columns)
     names = {**_models.option_names(imputer, arguments), "kind": "--encoder", "X": "DATA"}
     values = train.sequences.values
-    missing = int((values != values).sum())  # as many as are NaN
+    missing = int((values != values).sum())  # the number of NaN
     typer.echo(f"training on {_data.described(train)}, {missing} of {values.size} values missing")
     with training(imputer, lambda: "nothing is written", **names):
         imputer.fit(train.sequences)
@@ -125,7 +132,7 @@ def impute(
 
 
 def _places(out: Path, options: ImputeOptions) -> Places:
-    """Where table, picture and report go."""
+    """Check where to write the table, the figure and the report."""
     suffixes = (".csv", ".parquet")
     result = _files.output(out, "--out", suffixes, force=options.force)
     picture = _files.picture(options.picture, "--picture", force=options.force)
@@ -135,21 +142,21 @@ def _places(out: Path, options: ImputeOptions) -> Places:
 
 
 def _better(imputer: Any, train: Sequences) -> Any:
-    """The imputer, or straight lines where these err less on the entries that it has kept back."""
+    """The imputer, or linear interpolation if that has a smaller error on held-out entries."""
     from seq2tens.estimators import LinearImputer
 
     errors = imputer.kept_errors_
     if not errors:
-        note("no value could be hidden to compare models: straight lines fill")
+        note("no value could be hidden to compare models; linear is used")
         return LinearImputer().fit(train)
     best = min(errors, key=errors.__getitem__)
     told = ", ".join(f"{name} {error:.3f}" for name, error in errors.items())
-    note(f"{best} fills: mean errors of hidden values, in standard deviations, are {told}")
+    note(f"{best} is used; mean absolute errors on held-out entries, in standard deviations: {told}")
     return imputer if best == catalogue.AUTO_TRAINS else LinearImputer().fit(train)
 
 
 def _errors(imputer: Any, labelled: Labelled) -> dict[str, np.ndarray]:
-    """Errors on values that were hidden, of a model that has been trained without them."""
+    """Errors on hidden values, of a model that is trained without them."""
     import numpy as np
     from sklearn.base import clone
 
@@ -165,7 +172,7 @@ def _errors(imputer: Any, labelled: Labelled) -> dict[str, np.ndarray]:
 
 
 def _drawn(imputer: Any, labelled: Labelled, coverage: float) -> Figure:
-    """A picture of the first sequence that has missing values beside others, or of the first of all."""
+    """Plot the first sequence that has both missing and observed values, else the first sequence."""
     import numpy as np
 
     from seq2tens import plots
@@ -187,11 +194,9 @@ def _drawn(imputer: Any, labelled: Labelled, coverage: float) -> Figure:
 
 
 def _check_results(samples: int | None, interval: float | None) -> None:
-    """Refuse what cannot be written before hours of training."""
+    """Refuse results that cannot be written, before hours of training."""
     if samples is not None and interval is not None:
-        raise UserError(
-            "`--samples` and `--interval` make different tables, so only one of them can be given"
-        )
+        raise UserError("only one of `--samples` and `--interval` can be given, because their tables differ")
     if interval is not None and not 0 < interval < 1:
         raise UserError(f"`--interval` must lie in (0, 1), got {interval}")
 
@@ -199,7 +204,7 @@ def _check_results(samples: int | None, interval: float | None) -> None:
 def _table(
     imputer: Any, labelled: Labelled, columns: Columns, options: ImputeOptions
 ) -> dict[str, np.ndarray]:
-    """The columns of the result, each an array with an entry per row."""
+    """The columns of the result, each an array with one entry per row."""
     import numpy as np
 
     sequences, channels, samples = labelled.sequences, _channel_names(labelled), options.samples
@@ -218,7 +223,7 @@ def _table(
 
 
 def _described_steps(labelled: Labelled, columns: Columns) -> list[tuple[str, np.ndarray]]:
-    """Id and time of each step, and last the label, if there is one."""
+    """The columns with the id, the time and, if there is one, the label of each step."""
     import numpy as np
 
     sequences = labelled.sequences
@@ -251,5 +256,5 @@ def _distinct(parts: list[tuple[str, np.ndarray]]) -> dict[str, np.ndarray]:
     if len(table) < len(parts):
         names = [name for name, _ in parts]
         twice = next(name for i, name in enumerate(names) if name in names[:i])
-        raise UserError(f"the table would have two columns {twice!r}; DATA must name its own differently")
+        raise UserError(f"the table would have two columns {twice!r}; rename the column of DATA")
     return table

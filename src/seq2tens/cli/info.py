@@ -25,9 +25,9 @@ Facts = dict[str, object]
 
 
 def info(subject: Subject = None, *, reading: _data.TableReading) -> None:
-    """Say what there is: the installation, a saved model, or data.
+    """Describe the installation, a saved model or data.
 
-    Without an argument: versions, devices, backends, models and data sets.
+    Without an argument, it shows versions, devices, backends, models and data sets.
 
     Examples:
 
@@ -68,7 +68,7 @@ def _installation() -> Facts:
     names = [re.split(r"[^\w.-]", line)[0] for line in needed if "extra ==" not in line]
     return {
         "python": platform.python_version(),
-        "seq2tens": seq2tens.__version__,  # an editable installation may state an older one
+        "seq2tens": seq2tens.__version__,  # the metadata of an editable installation may be older
         **{name: importlib.metadata.version(name) for name in names},
         "device": _devices(),
         **{f"backend {name}": reason or "ready" for name, reason in ops.backends().items()},
@@ -103,7 +103,7 @@ def _model(model: Any) -> Facts:
 
 
 def _training(history: list[dict[str, float]]) -> Facts:
-    """How the last epoch was, for what is trained in epochs."""
+    """The measures of the last epoch, if the model was trained in epochs."""
     if not history:
         return {}
     last = history[-1]

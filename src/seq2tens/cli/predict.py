@@ -18,7 +18,7 @@ SUFFIXES = tuple(f".{name}" for name in tables.WRITERS)
 Out = Annotated[Path, option("FILE", f"Where to write the table ({', '.join(SUFFIXES)}; - is stdout).")]
 Format = Annotated[
     str | None,
-    choice("csv|parquet|jsonl", "What the table looks like. [default: by the suffix, else csv]", "--format"),
+    choice("csv|parquet|jsonl", "Format of the table. [default: by the suffix, else csv]", "--format"),
 ]
 
 
@@ -31,11 +31,12 @@ def predict(
     force: _files.Force = False,
     reading: _data.Reading,
 ) -> None:
-    """Predict the classes, or the numbers, of DATA with a saved model.
+    """Predict the class, or the number, of each sequence of DATA with a saved model.
 
-    The table has the columns id, prediction and, for classes, probability_CLASS for each of them, and one row
-    per sequence in the order of DATA; ids are those of a long table, else 0, 1, … Labels are not needed.
-    Columns of a long table are found by the names they had in training. Data with two halves: the test half.
+    Writes a table with the columns id, prediction and, where classes are predicted, probability_CLASS for
+    each of them: one row per sequence, in the order of DATA. Ids are those of a long table, else 0, 1, …
+    Labels are not needed. Columns of a long table are matched by their names in training. If DATA has a
+    training and a test set, the test set is used.
 
     Examples:
 
@@ -57,7 +58,7 @@ def _ids(labelled: Labelled) -> dict[str, np.ndarray]:
 
 
 def _predictions(model: Any, labelled: Labelled) -> dict[str, np.ndarray]:
-    """The columns that a model fills; numbers with all their digits."""
+    """The columns with the predictions."""
     if not _models.is_classifier(model):
         return {"prediction": _models.values(model, labelled.sequences)}
     chances, classes = _models.probabilities(model, labelled.sequences), model.classes_

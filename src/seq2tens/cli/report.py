@@ -15,17 +15,19 @@ ResultsArgument = Annotated[
     Path,
     typer.Argument(
         metavar="RESULTS",
-        help="A results table such as results/tsc.csv or results/mortality.csv, or the folder of both.",
+        help="A results table such as results/tsc.csv, or the folder with all of them.",
         show_default=False,
     ),
 ]
-Out = Annotated[Path | None, option("FILE", "Write one HTML page with all there is (.html; - is stdout).")]
+Out = Annotated[
+    Path | None, option("FILE", "Write one HTML page with all tables and figures (.html; - is stdout).")
+]
 Markdown = Annotated[
-    Path | None, option("FILE", "Put the main tables between the marks of this Markdown page.")
+    Path | None, option("FILE", "Insert the main tables between the markers of this Markdown page.")
 ]
 Parts = Annotated[
     Path | None,
-    option("DIR", "Write every table (.md, .csv, .tex) and every figure (.svg) as a file of its own."),
+    option("DIR", "Write every table (.md, .csv, .tex) and every figure (.svg) as a separate file."),
 ]
 
 
@@ -36,12 +38,11 @@ def report(
     parts: Parts = None,
     force: _files.Force = False,
 ) -> None:
-    """Tell what the finished runs of an experiment say.
+    """Summarise the finished runs of an experiment.
 
-    The page sets our results beside the paper's, with spreads and differences, times and memory; for the
-    classification experiment also mean ranks, critical differences and the Bayesian signed-rank test. What
-    has not been run is shown as such, so that a report can be made at any time. The page needs nothing but
-    itself: it can be mailed, printed and read on a phone. Nothing is trained.
+    The report compares our results with the paper's, with standard deviations, differences, times and memory;
+    for the classification experiment also with mean ranks, critical differences and the Bayesian signed-rank
+    test. Cells that have not been run are shown as such. The HTML page is self-contained. Nothing is trained.
 
     Examples:
 
@@ -70,7 +71,7 @@ def report(
 
 def _check(out: Path | None, markdown: Path | None, parts: Path | None) -> None:
     if out is markdown is parts is None:
-        raise UserError("one of `--out`, `--markdown` and `--parts` must say where the report goes, got none")
+        raise UserError("at least one of `--out`, `--markdown` and `--parts` must be given, got none")
     if markdown is not None:
         _files.check_read_again(markdown, "--markdown")
     _files.check_folder(parts, "--parts")

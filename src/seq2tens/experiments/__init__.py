@@ -1,4 +1,4 @@
-"""The paper's experiments: cells, models, runners, and the tables of what they found."""
+"""The paper's experiments: cells, models, runners and tables of results."""
 
 from seq2tens._moved import moved_module
 from seq2tens.experiments.core import Experiment, Summary, run, run_on_ray

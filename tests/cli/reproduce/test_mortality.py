@@ -17,7 +17,7 @@ needs_stays = [pytest.mark.data("physionet2012/split.npz"), pytest.mark.slow]
 def test_help_has_every_model():
     text = " ".join(done(*VERB, "--help").split())
     ours, baselines = list(MODELS)[:2], list(MODELS)[2:]
-    assert f"Models: {' and '.join(ours)}, of which the paper tells the settings" in text
+    assert f"Models: {' and '.join(ours)}, for which the paper states the settings" in text
     assert f" {', '.join(baselines)} " in text
     assert {MODELS[name].named for name in ours} == {"published"}
     assert {MODELS[name].named for name in baselines} == {"default"}
@@ -56,7 +56,7 @@ REFUSALS = {
     "`--data` must be a folder that exists, got 'nowhere'": ["--data", "nowhere"],
     "`--data` must hold physionet_params.txt with packed arrays, or text files in set-a": ["--data", "."],
     "`--out` must be a file, got the folder .": ["--out", "."],
-    "`--workers` is for this machine, but with `--ray` the cluster's cores decide": [
+    "`--workers` cannot be combined with `--ray`, where the cores of the cluster decide": [
         *["--workers", 2, "--ray", "127.0.0.1:1"]
     ],
 }

@@ -97,14 +97,14 @@ def test_ctrl_c_ends_the_workers_and_the_same_command_goes_on(data, tmp_path):
     process.send_signal(signal.SIGINT)
     _, said = process.communicate()
     assert process.returncode == 130
-    assert said == f"seq2tens: interrupted; what is finished is in {table}, and the same command goes on\n"
+    assert said == f"seq2tens: interrupted; finished cells are in {table}, and the same command resumes\n"
     assert not any(map(is_running, workers))
     assert done(*command).endswith(f"2 cells added to {table}\n")
 
 
 REFUSALS = {
     "`--datasets` must be one of 'Shapes', ": ["--datasets", "Iris"],
-    "`--datasets` must be found as tsc/NAME.npz in `--data` or the folder that SEQ2TENS_DATA names, "
+    "`--datasets` must be available as tsc/NAME.npz in `--data` or the folder SEQ2TENS_DATA, "
     "got 'PEMS', which is not": ["--datasets", "PEMS"],
     "`--models` must be one of 'ls2t64-3', ": ["--models", "dtw,lstm"],
     "`--seeds` must be at least 1, got 0": ["--seeds", 0],
@@ -114,7 +114,7 @@ REFUSALS = {
     "`--progress` must be one of 'auto', 'bar', 'lines', 'silent', got 'loud'": ["--progress", "loud"],
     "`--data` must be a folder that exists, got 'nowhere'": ["--data", "nowhere"],
     "`--out` must be a file, got the folder .": ["--out", "."],
-    "`--workers` is for this machine, but with `--ray` the cluster's cores decide": [
+    "`--workers` cannot be combined with `--ray`, where the cores of the cluster decide": [
         *["--workers", 2, "--ray", "127.0.0.1:1"]
     ],
     "`--ray` must be HOST:PORT or 'auto', got 'cluster'": ["--ray", "cluster"],

@@ -42,7 +42,7 @@ def test_predictions_come_at_once_and_a_signal_saves(model, rows, tmp_path, numb
         output, errors = process.communicate()
     assert process.returncode == code
     assert output == b""
-    assert errors.decode().startswith("seq2tens: stopped after row 5; the same command goes on")
+    assert errors.decode().startswith("seq2tens: stopped after row 5; the same command resumes")
     assert "".join(answers) + streamed(model, rows, "--state", state) == streamed(model, rows)
 
 

@@ -46,7 +46,7 @@ BROKEN_JSON = {
     '{"time": 1, "x": ' + "9" * 5000 + ', "y": 3}': "must be JSON, got",
     "[" * 10**5 + "]" * 10**5: "must be JSON, got '[[[[[[",
     '{"a":' * 10**5 + "1" + "}" * 10**5: "must be JSON, got",
-    '{"id": [[]], "time": 1, "x": 2, "y": 3}': "`id` must be a text or a number, got [[]]",
+    '{"id": [[]], "time": 1, "x": 2, "y": 3}': "`id` must be a string or a number, got [[]]",
     '{"time": 1, "' + "n" * 10**5 + '": 2}': "must have `x` (null where missing), got time, nnn",
 }
 
@@ -122,7 +122,7 @@ def test_rows_refused_together(model, rows):
     [
         ("id,time,x", "the header must name the columns x, y, time of the model, got id, time, x"),
         ("id,x,y", "the header must name the columns x, y, time of the model, got id, x, y"),
-        ("id,time,x,y,y", "the header must not name two columns alike"),
+        ("id,time,x,y,y", "the header must not name a column twice"),
         ('id,"time,x,y', "the header must be CSV"),
     ],
 )

@@ -61,7 +61,7 @@ def test_an_old_file_is_replaced_only_if_so_asked(model, rows, tmp_path):
     out, state = tmp_path / "out.csv", tmp_path / "state"
     out.write_text("precious")
     told, _ = stopped(model, rows, "--out", out, "--state", state)
-    assert told == f"`--out` must be new, but {out} is there already; `--force` replaces it"
+    assert told == f"`--out` must be new, but {out} exists already; `--force` replaces it"
     assert out.read_text() == "precious"
     streamed(model, rows, "--out", out, "--force")
     assert out.read_text() == streamed(model, rows) == streamed(model, rows, "--out", "-")

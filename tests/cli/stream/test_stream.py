@@ -82,7 +82,7 @@ def test_wrong_options(model, train, tmp_path):
         (["--on-error", "ask"], "`--on-error` must be one of 'stop', 'skip', got 'ask'"),
         (["--length", 0], "`--length` must be at least 1, got 0"),
         (["--out", tmp_path], "`--out` must be a file, got the folder"),
-        (["--state", tmp_path / "no" / "state"], "`--state` must lie in a folder that exists"),
+        (["--state", tmp_path / "no" / "state"], "`--state` must be in an existing folder"),
     ]:
         assert refused("stream", model, *options).startswith(message)
     assert "without model.json" in refused("stream", tmp_path)

@@ -98,5 +98,5 @@ def test_values_out_of_all_proportion_are_told():
     X, y = problem()
     fitted = ARKernelClassifier(orders=(2,), evidences=(1.0,), random_state=0).fit(X, y)
     X[3] = X[3] * 1e20
-    with pytest.raises(ValueError, match="so large that a determinant has no digits left"):
+    with pytest.raises(ValueError, match="so large that a determinant has no correct digits"):
         fitted.predict(X)

@@ -151,7 +151,7 @@ LINE = "k,LIBRAS,dtw,0,-,0.5,,,,1.0,1.0,100.0,1,180,180,v,c,t"
         ),
         (f"{HEADER}\n{LINE},x\n", "line 2: must have 18 cells like the header, got 19"),
         (f"{HEADER}\n{LINE}\n\n", "line 3: must have 18 cells like the header, got 0"),
-        (f"{HEADER}\n{LINE}\n{LINE}\n", "line 3: the cell k must be there once, got it again"),
+        (f"{HEADER}\n{LINE}\n{LINE}\n", "line 3: the cell k must occur once, got it again"),
         (f"{HEADER}\n{LINE.replace('0.5', 'x')}\n", "line 2: column `accuracy` must be a number, got 'x'"),
         (f"{HEADER}\n{LINE.replace('0.5', '2')}\n", r"line 2: `accuracy` must lie in \[0, 1\], got 2.0"),
         (f"{HEADER}\n{LINE.replace('0.5', 'nan')}\n", r"line 2: `accuracy` must lie in \[0, 1\], got nan"),

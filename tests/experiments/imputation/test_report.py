@@ -169,7 +169,7 @@ def test_files_that_are_not_there_are_left_out(tmp_path):
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"epoch,train_loss\n1,0.5\n2,half\n", "line 3: must have numbers or nothing in its cells, .*'half'"),
+        (b"epoch,train_loss\n1,0.5\n2,half\n", "line 3: must have numbers or empty cells, .*'half'"),
         (b"epoch,train_loss\n1\n", "line 2: must have 2 cells like the header, got 1"),
         (b"epoch,train_loss\n1,\xff\n", "byte 19: must be UTF-8 text, got invalid start byte"),
         (b'epoch,train_loss\n1,"2', "line 2: unexpected end of data"),

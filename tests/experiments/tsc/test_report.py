@@ -300,7 +300,7 @@ def test_markdown_goes_between_the_marks(sources):
     text = report.between_marks(f"before {report.START} old {report.END} after", tables, "page.md")
     assert text == f"before {report.START}\n\n{tables}\n\n{report.END} after"
     assert report.between_marks(text, tables, "page.md") == text
-    with pytest.raises(ValueError, match=r"page.md must hold the marks <!-- results --> and <!-- end"):
+    with pytest.raises(ValueError, match=r"page.md must hold the markers <!-- results --> and <!-- end"):
         report.between_marks(f"{report.END} {report.START}", tables, "page.md")
 
 

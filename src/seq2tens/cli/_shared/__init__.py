@@ -1,1 +1,1 @@
-"""What verbs share: models as plain data, what labels are, results as tables."""
+"""Modules shared by the commands: the catalogue of models, the kinds of targets, tables of results."""

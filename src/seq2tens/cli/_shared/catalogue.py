@@ -1,6 +1,6 @@
-"""What models there are and what can be set of each, as plain data: the shell answers without importing them.
+"""All models and their settings as plain data, so that the shell need not import the estimators.
 
-A test compares this page with the estimators.
+A test compares this catalogue with the estimators.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ Settings = Mapping[str, object]
 
 @dataclass(frozen=True)
 class Model:
-    """One model: the class in `seq2tens.estimators`, options of the verb that it takes, and its settings with
-    their defaults, for `--set`; an empty tuple stands for a long one."""
+    """A model: its class in `seq2tens.estimators`, the options that it accepts, and its settings for `--set`
+    with their defaults; an empty tuple stands for a long one."""
 
     estimator: str
     options: tuple[str, ...]
@@ -164,14 +164,14 @@ MODELS: dict[Task, dict[str, Model]] = {
         ),
     },
 }
-# Whichever fills better, straight lines or this model, which is trained for it.
+# `auto` trains this model, and uses linear interpolation instead if that has a smaller error.
 AUTO, AUTO_TRAINS = "auto", "ls2t"
-# What the paper's tables call a model with the sizes that are its defaults here.
+# The names in the paper's tables of models with the default sizes.
 PAPER_NAMES = {"fcn-ls2t": "fcn64-ls2t64-3", "ls2t": "ls2t64-3", "fcn": "fcn128"}
 
 
 def find(name: str, task: Task, option: str = "--model") -> str:
-    """The name of a model in the shell, which may be given as that of its class or of the paper's tables."""
+    """Find the shell's name of a model from that name, its class name or its name in the paper's tables."""
     models = MODELS[task]
     paper = {told: own for own, told in PAPER_NAMES.items() if own in models}
     classes = {model.estimator: own for own, model in models.items()}
@@ -179,7 +179,7 @@ def find(name: str, task: Task, option: str = "--model") -> str:
     known = {**auto, **{own: own for own in models}, **paper, **classes}
     if name not in known:
         elsewhere = ", ".join(other for other in MODELS if other != task and name in MODELS[other])
-        hint = f"; it is there for {elsewhere}" if elsewhere else did_you_mean(name, known)
+        hint = f"; it is a model for {elsewhere}" if elsewhere else did_you_mean(name, known)
         names = ", ".join([*auto, *models])
         raise UserError(f"`{option}` must be one of {names}{_for(task)}, got {name!r}{hint}")
     return known[name]
@@ -190,12 +190,12 @@ def _for(task: Task) -> str:
 
 
 def having(option: str, task: Task) -> list[str]:
-    """The models that take an option."""
+    """The models that accept an option."""
     return [name for name, model in MODELS[task].items() if option in model.options]
 
 
 def settings_help(*tasks: Task) -> str:
-    """The settings of every model, a paragraph for the help of a verb."""
+    """A paragraph for the help of a command: the settings of every model."""
     lines = {name: _listed(model.settings) for task in tasks for name, model in MODELS[task].items()}
     indent = 4 + max(map(len, lines))
     rows = [

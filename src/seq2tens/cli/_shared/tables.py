@@ -1,4 +1,4 @@
-"""Results as tables: CSV, Parquet or JSON lines."""
+"""Write tables of results as CSV, Parquet or JSON lines."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:  # importing it takes seconds
 
     Table = dict[str, np.ndarray]
 
-# Rows of a table that are turned into text at a time.
+# The number of rows that are converted to text at a time.
 ROWS = 10_000
 
 
 def table_format(path: Path, asked: str | None) -> str:
-    """The format of a table: the one that was asked for, else that of the suffix, else CSV."""
+    """The format of a table: the requested one, else that of the suffix, else CSV."""
     own = path.suffix.lower().removeprefix(".")
     named = own if own in WRITERS else None
     if asked is not None and named is not None and asked != named:
@@ -31,7 +31,7 @@ def table_format(path: Path, asked: str | None) -> str:
 
 
 def write(table: Table, result: _files.Output, form: str | None = None) -> None:
-    """Write the columns; what is no file of a known suffix is CSV if nothing else is said."""
+    """Write the columns, by default in the format of the suffix, or as CSV if the suffix is unknown."""
     with result.replacing() as file:
         WRITERS[form or table_format(result.path, None)](table, file)
     result.tell()
@@ -48,7 +48,7 @@ def _write_csv(table: Table, file: BinaryIO) -> None:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table)
     writer.writerows(_rows(table))
-    text.detach()  # flushed, and the file stays open
+    text.detach()  # flushes, and leaves the file open
 
 
 def _write_json_lines(table: Table, file: BinaryIO) -> None:

@@ -1,4 +1,4 @@
-"""What the labels of DATA are: classes, or numbers to learn."""
+"""The kinds of targets: classes, or numbers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:  # importing them takes seconds
 
     from seq2tens.data import Labelled
 
-# Whole numbers are classes, unless there are more different ones than this and most sequences have their own.
+# Integer labels are classes, unless there are more distinct ones than this and than half the sequences.
 MANY = 20
 
 
 def guess_task(labelled: Labelled, data: str) -> Task:
-    """What is to be learned, by the labels; that numbers are learned is told."""
+    """Infer the task from the labels; a message on stderr announces regression."""
     numbers = _as_numbers(_labels(labelled, data))
     if numbers is None:
         return "classification"
@@ -27,31 +27,31 @@ def guess_task(labelled: Labelled, data: str) -> Task:
     if len(broken) == 0 and distinct <= max(MANY, len(numbers) / 2):
         return "classification"
     reason = f"numbers such as {broken[0]:g}" if len(broken) else f"{distinct} different numbers"
-    note(f"the labels are {reason}, so this is regression; `--task classification` takes them for classes")
+    note(f"the labels are {reason}, so this is regression; `--task classification` treats them as classes")
     return "regression"
 
 
 def classes_of(labelled: Labelled, data: str) -> list[Any]:
-    """The classes that occur; DATA must have them, by the rule of the estimators."""
+    """The classes that occur in DATA; raise an error if the estimators would refuse the labels."""
     from seq2tens.estimators.inputs import as_labels
 
     labels = _labels(labelled, data)
     try:
         as_labels(labels, len(labelled))
     except ArgumentError as error:
-        raise UserError(f"{error}; `--task regression` learns numbers".replace("`y`", data)) from error
+        raise UserError(f"{error}; `--task regression` predicts numbers".replace("`y`", data)) from error
     return sorted(set(labels.tolist()))
 
 
 def values_of(labelled: Labelled, data: str) -> np.ndarray:
-    """The numbers to learn, one for each sequence."""
+    """The targets of a regression, one per sequence."""
     labels = _labels(labelled, data)
     numbers = _as_numbers(labels)
     if numbers is None:
         wrong = next(label for label in labels.tolist() if _as_numbers([label]) is None)
         raise UserError(
             f"{data} must have a finite number for every sequence, got {wrong!r}; `--label-column` names "
-            "another column of a table, and `--task classification` learns classes"
+            "another column of a table, and `--task classification` predicts classes"
         )
     return numbers
 
@@ -63,7 +63,7 @@ def _labels(labelled: Labelled, data: str) -> np.ndarray:
 
 
 def _as_numbers(labels: Any) -> np.ndarray | None:
-    """The labels as finite numbers, None if one is none."""
+    """The labels as finite numbers, or None if one of them is not."""
     import numpy as np
 
     try:

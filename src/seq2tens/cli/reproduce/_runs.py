@@ -1,4 +1,4 @@
-"""What the verbs of `seq2tens reproduce` share: options, where to run, and what to say of it."""
+"""Shared by the commands of `seq2tens reproduce`: options, running of cells, and messages."""
 
 from __future__ import annotations
 
@@ -20,24 +20,26 @@ if TYPE_CHECKING:  # importing them takes seconds
     from seq2tens.experiments import Experiment, Summary
     from seq2tens.experiments.core import AnyCell
 
-# Exit code where cells have failed.
+# Exit code if cells have failed.
 FAILED = 1
-# What the arguments of the library are called in the shell.
+# The shell's names of the library's arguments.
 OPTIONS = {
     name: f"--{name}"
     for name in ("datasets", "models", "seeds", "recipe", "workers", "threads", "progress", "data")
 } | {"folder": "--data", "address": "--ray"}
 
-Workers = Annotated[int | None, option("N", "Cells at a time; they share the threads. [default: 1]")]
+Workers = Annotated[
+    int | None, option("N", "Number of cells to run in parallel; they share the threads. [default: 1]")
+]
 Threads = Annotated[
     int | None,
-    option("N", "Of all workers together; on Ray, of each cell. [default: one for every core; on Ray 1]"),
+    option("N", "Threads of all workers together; on Ray, of each cell. [default: one per core; on Ray 1]"),
 ]
 Ray = Annotated[
     str | None,
     option(
         "HOST:PORT|auto",
-        "Run on this Ray cluster, wherever it has cores. [default: on this machine]",
+        "Run on this Ray cluster. [default: on this machine]",
         show_default=False,
     ),
 ]
@@ -45,21 +47,21 @@ Models = Annotated[list[str] | None, option("A,B,…", "Which models, see above;
 Out = Annotated[Path, option("FILE", "The table (.csv) that results are added to.")]
 Scratch = Annotated[
     Path | None,
-    option("DIR", "Folder for the state of unfinished cells. [default: .seq2tens beside the table]"),
+    option("DIR", "Folder for the state of unfinished cells. [default: .seq2tens next to the table]"),
 ]
 DryRun = Annotated[bool, flag("--dry-run", "Only list what is finished and what would run.")]
 
 
 @dataclass(frozen=True)
 class Machines:
-    """Where to run."""
+    """The machines that run cells."""
 
     workers: Workers = None
     threads: Threads = None
     ray: Ray = None
 
     def runner(self) -> Callable[..., Summary]:
-        """How cells are run there."""
+        """The function that runs cells there."""
         from seq2tens import _checks as check
         from seq2tens.experiments import run, run_on_ray
 
@@ -71,13 +73,15 @@ class Machines:
         if self.ray is None:
             return partial(run, workers=1 if workers is None else workers, threads=threads)
         if workers is not None:
-            raise UserError("`--workers` is for this machine, but with `--ray` the cluster's cores decide")
+            raise UserError(
+                "`--workers` cannot be combined with `--ray`, where the cores of the cluster decide"
+            )
         return partial(run_on_ray, address=self.ray, threads=1 if threads is None else threads)
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What is kept and shown meanwhile, or whether to run at all."""
+    """Options of a run: scratch folder, progress display and dry run."""
 
     scratch: Scratch = None
     progress: Progress = "auto"
@@ -85,7 +89,7 @@ class RunOptions:
 
 
 def names(values: list[str] | None) -> list[str] | None:
-    """Names from options that may be repeated, and hold several each."""
+    """Collect the names from a repeatable option with lists of names."""
     if not values:
         return None
     names = [name.strip() for value in values for name in value.split(",")]
@@ -93,7 +97,7 @@ def names(values: list[str] | None) -> list[str] | None:
 
 
 def list_cells(cells: Sequence[AnyCell], out: Path, experiment: Experiment) -> None:
-    """What is finished, what would run, and what it costs."""
+    """Print which cells are finished, which would run, and what they cost."""
     with refusing(OSError):
         done = experiment.table.finished(out)
     for cell in cells:
@@ -110,7 +114,7 @@ def execute(
     options: RunOptions,
     names: Mapping[str, str],
 ) -> None:
-    """Do the work, which is given what runs cells, and say what became of it."""
+    """Call `work` with the function that runs cells, and print a summary."""
     from seq2tens.data import ReadError
 
     _check_places(out, options.scratch)
@@ -119,13 +123,13 @@ def execute(
         with refusing(OSError, ImportError, ReadError, **names):
             summary = work(run)
     except KeyboardInterrupt:
-        note(f"interrupted; what is finished is in {out}, and the same command goes on")
+        note(f"interrupted; finished cells are in {out}, and the same command resumes")
         raise typer.Exit(INTERRUPTED) from None
     _tell(summary, out)
 
 
 def _check_places(out: Path, scratch: Path | None) -> None:
-    """Refuse folders that cannot be made, before hours of computing."""
+    """Refuse folders that cannot be created, before hours of computing."""
     _files.check_folder(scratch, "--scratch")
     for folder, option_name in ((out.parent, "--out"), (scratch, "--scratch")):
         if folder is None:
@@ -133,15 +137,15 @@ def _check_places(out: Path, scratch: Path | None) -> None:
         with refusing(OSError):
             folder.mkdir(parents=True, exist_ok=True)
         if not os.access(folder, os.W_OK):
-            raise UserError(f"`{option_name}` must lie in a folder that can be written to, got {folder}")
+            raise UserError(f"`{option_name}` must be in a writable folder, got {folder}")
     _files.check_read_again(out, "--out", (".csv",))
 
 
 def _tell(summary: Summary, out: Path) -> None:
-    """What is new on stdout, what is not as it should be on stderr."""
+    """Print the number of new cells on stdout, and what went wrong on stderr."""
     typer.echo(f"{len(summary.done)} cells added to {out}")
     if summary.elsewhere:
-        note(f"{len(summary.elsewhere)} cells were left to another run that is at work on them")
+        note(f"{len(summary.elsewhere)} cells were left to another run, which is working on them")
     for cell, reason in summary.failed.items():
         note(f"{cell} failed: {reason}")
     if summary.failed:

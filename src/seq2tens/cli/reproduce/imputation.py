@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from seq2tens.cli._options import option
 from seq2tens.cli._shell import refusing
 from seq2tens.cli.reproduce import _runs
-from seq2tens.cli.reproduce._runs import OPTIONS, Machines, Models, Out, RunOptions
+from seq2tens.cli.reproduce._runs import OPTIONS, Machines, Out, RunOptions
 
 if TYPE_CHECKING:  # importing them takes seconds
     from collections.abc import Callable
@@ -21,18 +21,22 @@ Datasets = Annotated[
     list[str] | None,
     option("A,B,…", "hmnist, sprites, sprites-conv256 or physionet; repeatable. [default: all]", "--dataset"),
 ]
+Models = Annotated[
+    list[str] | None,
+    option("A,B,…", "Which models, see above; repeatable. [default: those of the paper's table]"),
+]
 Seeds = Annotated[int, option("N", "Runs of each model that is trained: seeds 0 to N - 1.")]
 Epochs = Annotated[
     int | None,
     option(
         "N",
-        "At most so many; fewer than in the paper make other cells, told as cut short. "
+        "Maximum number of epochs; fewer than in the paper make other cells, reported as shortened. "
         "[default: the paper's]",
     ),
 ]
 Limit = Annotated[
     int | None,
-    option("N", "Train on the first N sequences only, which makes other cells, told as cut short."),
+    option("N", "Train on the first N sequences only, which makes other cells, reported as shortened."),
 ]
 Data = Annotated[
     Path | None, option("DIR", "Folder with mnist/, sprites/ and physionet2012/. [default: SEQ2TENS_DATA]")
@@ -41,7 +45,7 @@ Data = Annotated[
 
 @dataclass(frozen=True)
 class Grid:
-    """Which cells."""
+    """Which cells to run."""
 
     datasets: Datasets = None
     models: Models = None
@@ -60,19 +64,19 @@ def imputation(
 ) -> None:
     """Run the paper's imputation experiment.
 
-    Three data sets with missing entries: hmnist, turning digits that are made from MNIST; sprites, figures of
-    a game (sprites-conv256: with the wider convolution of the paper's appendix); physionet, stays in
-    intensive care. A model is trained on what was observed, with the published settings, and fills what is
-    missing in the test part. On the entries that are known after all it is scored by NLL and MSE, and by the
-    AUROC of a logistic regression on the imputed sequences where there are labels.
+    There are three data sets with missing entries: hmnist, rotating digits made from MNIST; sprites,
+    characters of a game (sprites-conv256: with the wider convolution of the paper's appendix); physionet,
+    stays in intensive care. A model is trained on the observed entries, with the published settings, and
+    fills the missing entries of the test set. Scores on held-out entries are NLL and MSE, and, where there
+    are labels, the AUROC of a logistic regression on the imputed sequences.
 
-    Every data set, model and seed is a cell of a table. A row is added to it as soon as a cell is finished,
-    and cells that are in it are not run again: the same command goes on after Ctrl-C, a crash or a reboot, a
-    network from where its training was. Beside the table each cell leaves its learning curve and its
-    calibration (curves/imputation) and a picture of imputed frames (figures/imputation).
+    Every data set, model and seed is a cell of a table. Finished cells are added to the table and not run
+    again: the same command resumes after Ctrl-C, a crash or a reboot, a network from its last checkpoint.
+    Next to the table, each cell writes its learning curve and its calibration (curves/imputation) and a
+    picture of imputed frames (figures/imputation).
 
-    The models of the paper's table are run if none is named; BRITS, on physionet, needs PyPOTS. The last six
-    are ours. Neither mean nor forward nor data-mean is trained:
+    By default, the models of the paper's table are run; BRITS, on physionet, needs PyPOTS. The last six
+    models are ours. mean, forward and data-mean are not trained:
 
     \b
       mean, forward, vae, hi-vae, gp-vae, gp-vae-bls2t, brits,

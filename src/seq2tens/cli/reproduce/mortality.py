@@ -25,20 +25,20 @@ BestPublished = Annotated[
     bool,
     flag(
         "--best-published",
-        "No search: take the settings that the paper found, for the baselines those of the library.",
+        "No search: use the settings that the paper found; for the baselines, those of the library.",
     ),
 ]
 Recipe = Annotated[
     str,
-    option("paper|paper-masked", "As published, or with masks and the inputs and training that are ours."),
+    option("paper|paper-masked", "As published, or with masks and with our own inputs and training."),
 ]
-Split = Annotated[
-    str, option("paper|later", "The paper's split, or each of the five that later work reports on.")
+Split = Annotated[str, option("paper|later", "The paper's split, or the five splits of later work.")]
+Trials = Annotated[int, option("N", "Number of settings tried for each model.")]
+Epochs = Annotated[
+    int, option("N", "Maximum number of epochs; fewer than 200 make other cells, reported as shortened.")
 ]
-Trials = Annotated[int, option("N", "Settings tried for each model.")]
-Epochs = Annotated[int, option("N", "At most so many. Fewer than 200 make other cells, told as cut short.")]
 Journal = Annotated[
-    Path | None, option("FILE", "The search, as an Optuna journal. [default: the table's name with .journal]")
+    Path | None, option("FILE", "Optuna journal of the search. [default: the table's name with .journal]")
 ]
 Data = Annotated[
     Path | None, option("DIR", "Folder with the stays in physionet2012/. [default: SEQ2TENS_DATA]")
@@ -48,7 +48,7 @@ SkipBad = Annotated[bool, flag("--skip-bad", "Leave out stays that cannot be rea
 
 @dataclass(frozen=True)
 class Plan:
-    """Which cells."""
+    """Which cells to run."""
 
     models: Models = None
     seeds: Seeds = 5
@@ -60,11 +60,11 @@ class Plan:
 
     @property
     def search(self) -> dict[str, Any]:
-        """The options of a search, which is one on the paper's split."""
+        """The options of a search, which always uses the paper's split."""
         return {"n_trials": self.trials, "epochs": self.epochs, "recipe": self.recipe}
 
     def chosen_models(self) -> list[str]:
-        """The models, and all numbers checked, before anything is read."""
+        """The models to run; all options are checked before anything is read."""
         from seq2tens import _checks as check
         from seq2tens.experiments.mortality import RECIPES, choose_models
 
@@ -76,7 +76,7 @@ class Plan:
             return choose_models(_runs.names(self.models))
 
     def finals(self, settings: dict[str, str]) -> list[MortalityCell]:
-        """The final runs with the settings of each model."""
+        """The cells of the final runs, with the settings of each model."""
         from seq2tens.data import physionet2012
         from seq2tens.experiments.mortality import finals
 
@@ -86,7 +86,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Files:
-    """What is read and written."""
+    """The files to read and write."""
 
     out: Out = Path("results/mortality.csv")
     journal: Journal = None
@@ -95,26 +95,25 @@ class Files:
 
     @property
     def search(self) -> Path:
-        """The journal."""
+        """The journal of the search."""
         return self.journal or Path(f"{str(self.out).removesuffix('.csv')}.journal")
 
 
 def mortality(plan: Plan, machines: Machines, files: Files, options: RunOptions) -> None:
-    """Run the paper's mortality experiment: who of 12,000 patients of intensive care died in hospital.
+    """Run the paper's mortality experiment: in-hospital deaths of 12,000 intensive-care patients.
 
-    For each model settings are drawn at random and trained once each; those with the largest sum of z-scores
-    of validation accuracy, AUPRC and AUROC are trained again from every seed, and only these final runs are
-    tested. With --best-published there is no search. Training is the published one: as many deaths as
-    survivals in each batch, an end where validation AUPRC gets no better, whose weights are kept; FCN-LS2T
-    and FCN see zeros in front of every stay. With --recipe paper-masked these are masked, and inputs and
-    training are ours.
+    For each model, random settings are drawn and trained once each. Those with the largest sum of z-scores of
+    validation accuracy, AUPRC and AUROC are trained again from every seed, and only these final runs are
+    tested. With --best-published there is no search. Training is as published: batches with as many deaths as
+    survivals, and early stopping on the validation AUPRC with the best weights kept; FCN-LS2T and FCN see
+    zeros in front of every stay. With --recipe paper-masked these are masked, and inputs and training are our
+    own.
 
-    Every training is a cell of a table. A row is added to it as soon as a cell is finished, and cells that
-    are in it are not run again: the same command goes on after Ctrl-C, a crash or a reboot, a network from
-    where its training was. Runs on several machines share a search if they share --out, --journal and
-    --scratch.
+    Every training run is a cell of a table. Finished cells are added to the table and not run again: the same
+    command resumes after Ctrl-C, a crash or a reboot, a network from its last checkpoint. Runs on several
+    machines share a search if they share --out, --journal and --scratch.
 
-    Models: fcn-ls2t and fcn, of which the paper tells the settings, and the baselines
+    Models: fcn-ls2t and fcn, for which the paper states the settings, and the baselines
 
     \b
       gru-simple, gru-d, phased-lstm, ip-nets, transformer, seft, latent-ode
@@ -141,7 +140,7 @@ def mortality(plan: Plan, machines: Machines, files: Files, options: RunOptions)
 
 
 def _list(plan: Plan, models: list[str], files: Files) -> None:
-    """The final runs, or those of a search; no file is made."""
+    """List the final runs, or those of a search, without writing any file."""
     from seq2tens.experiments.mortality import EXPERIMENT, named_settings, trials
 
     if plan.best_published:
@@ -155,7 +154,7 @@ def _list(plan: Plan, models: list[str], files: Files) -> None:
 
 
 def _run(plan: Plan, models: list[str], files: Files, run: Callable[..., Summary]) -> Summary:
-    """The search if there is one, then the final runs."""
+    """Run the search if there is one, then the final runs."""
     from seq2tens.experiments.mortality import named_settings, search
 
     if plan.best_published:
@@ -167,7 +166,7 @@ def _run(plan: Plan, models: list[str], files: Files, run: Callable[..., Summary
 
 
 def _check_stays(data: Path | None, skip_bad: bool) -> None:
-    """Refuse data that cannot be read before any cell is started, and say what is left out."""
+    """Refuse data that cannot be read, before any cell starts, and say which stays are left out."""
     from seq2tens.data import ReadError, physionet2012
 
     with refusing(ReadError, **NAMES):
@@ -179,5 +178,5 @@ def _check_stays(data: Path | None, skip_bad: bool) -> None:
 
 
 def _note_choice(model: str, settings: str | None) -> None:
-    unfinished = "its search is not finished, so there are no final runs yet; the same command goes on"
+    unfinished = "its search is not finished, so there are no final runs yet; the same command resumes it"
     note(f"{model}: {unfinished if settings is None else f'the best settings are {settings}'}")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # importing them takes seconds
 
 Datasets = Annotated[
     list[str] | None,
-    option("A,B,…", "Which data sets; repeatable. [default: those of the paper that are found]"),
+    option("A,B,…", "Which data sets; repeatable. [default: those of the paper that are available]"),
 ]
 Models = Annotated[list[str] | None, option("A,B,…", "Which models, see above; repeatable. [default: all]")]
 Seeds = Annotated[int, option("N", "Runs of each model that has randomness: seeds 0 to N - 1.")]
@@ -25,8 +25,8 @@ Recipe = Annotated[
     str,
     option(
         "fast|paper|paper-masked",
-        "How networks are trained: short (fast), or as in the paper, with its zeros in front that networks "
-        "see (paper) or with masks (paper-masked).",
+        "How networks are trained: briefly (fast), or as in the paper, with its visible zeros in front of "
+        "sequences (paper) or with masks (paper-masked).",
     ),
 ]
 Data = Annotated[
@@ -36,7 +36,7 @@ Data = Annotated[
 
 @dataclass(frozen=True)
 class Grid:
-    """Which cells."""
+    """Which cells to run."""
 
     datasets: Datasets = None
     models: Models = None
@@ -44,7 +44,7 @@ class Grid:
     recipe: Recipe = "fast"
 
     def cells(self, data: Path | None) -> list[Cell]:
-        """Those that can be run; what is left out is told."""
+        """The cells that can be run; messages name the data sets that are left out."""
         from seq2tens.experiments import tsc
 
         with refusing(**OPTIONS):
@@ -56,7 +56,7 @@ class Grid:
 
 
 def _paper_names(models: list[str] | None) -> list[str] | None:
-    """The names of the paper's table; models may be called as in `seq2tens fit` as well."""
+    """Translate the names of `seq2tens fit` into those of the paper's table."""
     return None if models is None else [PAPER_NAMES.get(name, name) for name in models]
 
 
@@ -70,21 +70,21 @@ def tsc(
 ) -> None:
     """Run the paper's classification experiment.
 
-    Every data set, model and seed is a cell of a table. A row is added to it as soon as a cell is finished,
-    and cells that are in it are not run again: the same command goes on after Ctrl-C, a crash or a reboot, a
-    network from where its training was. Each cell runs in a process of its own; one that fails is named at
-    the end, with exit code 1, and the others go on.
+    Every data set, model and seed is a cell of a table. Finished cells are added to the table and not run
+    again: the same command resumes after Ctrl-C, a crash or a reboot, a network from its last checkpoint.
+    Each cell runs in a separate process; if some fail, the others run nevertheless, and the command names the
+    failed ones at the end, with exit code 1.
 
     Data sets of the paper: Shapes, DigitShapes, LIBRAS, PenDigits, ECG, JapaneseVowels, KickvsPunch,
     CMUsubject16, WalkvsRun, Wafer, CharacterTrajectories, AUSLAN, UWave, NetFlow, PEMS, ArabicDigits.
 
-    Models; the recipe is for ls2t64-3, resnet and all with fcn in their names:
+    Models (--recipe applies to ls2t64-3, resnet and all with fcn in their names):
 
     \b
       ls2t64-3, fcn64-ls2t64-3, fcn128-ls2t64-3, fcn128, resnet, random-ls2t,
       dtw, muse, mlstm-fcn, multirocket-hydra, grsf, arkernel, smts, lps, mvarf
 
-    ls2t, fcn-ls2t and fcn, as in `seq2tens fit`, are ls2t64-3, fcn64-ls2t64-3 and fcn128.
+    The names ls2t, fcn-ls2t and fcn of `seq2tens fit` stand for ls2t64-3, fcn64-ls2t64-3 and fcn128.
 
     Examples:
 

@@ -24,25 +24,27 @@ REMEDY = (
     "`seq2tens fit DATA --scaling channel --set time_embedding=False --out DIR` trains a network that can be "
     "streamed"
 )
-Format = Annotated[str, choice("csv|jsonl", "What rows and predictions look like.")]
+Format = Annotated[str, choice("csv|jsonl", "Format of rows and predictions.")]
 Every = Annotated[int, count("N", "Predict after every N-th row of a sequence.")]
 Length = Annotated[
     int | None,
-    count("N", "Steps of a whole sequence, for networks that see time as a share of it. [default: no end]"),
+    count("N", "Steps of a whole sequence, for networks that use relative time. [default: no limit]"),
 ]
-State = Annotated[Path | None, option("FILE", "Keep the state there, and resume from it if it exists.")]
-SaveEvery = Annotated[int, count("N", "Save the state after so many rows, and at the end.")]
-OnError = Annotated[str, choice("stop|skip", "What to do about a row that cannot be read.")]
+State = Annotated[
+    Path | None, option("FILE", "Keep the state in this file, and resume from it if it exists.")
+]
+SaveEvery = Annotated[int, count("N", "Save the state after every N rows, and at the end.")]
+OnError = Annotated[str, choice("stop|skip", "What to do about an invalid row.")]
 Out = Annotated[Path, option("FILE", "Where to write the predictions (.csv, .jsonl; - is stdout).")]
 Continue = Annotated[
     bool,
-    flag("--continue", "The input begins where the state ends; else its rows up to there are passed over."),
+    flag("--continue", "The input begins after the rows that the state has seen; else these are skipped."),
 ]
 
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """What comes in and goes out, and what is kept meanwhile."""
+    """Options of input, output and state."""
 
     format: Format = "csv"
     every: Every = 1
@@ -56,14 +58,14 @@ class StreamOptions:
 
 
 def stream(folder: _models.FolderArgument, options: StreamOptions) -> None:
-    """Read rows from stdin, one step each, and write predictions as they come.
+    """Read rows from stdin, one step each, and write each prediction immediately.
 
     A row is a line of CSV, after a header with the names of the channels, or a line of JSON: a list of
-    values or an object. A row may have an id; where it changes, a new sequence begins. A prediction has the
+    values or an object. A row may have an id; a new sequence begins when it changes. A prediction has the
     number of its row, the class and the probability of each class.
 
-    With --state, the same command goes on after it was stopped or killed: rows that the state has seen are
-    passed over, and --out is cut back to what the state has written.
+    With --state, the same command resumes after it was stopped or killed: rows that the state has seen are
+    skipped, and --out is truncated to match the state.
 
     Examples:
 
@@ -86,13 +88,13 @@ def stream(folder: _models.FolderArgument, options: StreamOptions) -> None:
             lines = listener.lines(typer.get_binary_stream("stdin"))
             _feed(session, lines, Fields.of(classifier), options)
     except Stopped as stopped:
-        saved = "" if state is None else f"; the same command goes on from there, with what {state} holds"
+        saved = "" if state is None else f"; the same command resumes from the state in {state}"
         note(f"stopped after row {session.rows}{saved}")
         raise typer.Exit(stopped.exit_code) from None
 
 
 def _opened(classifier: Any, length: int | None) -> ClassifierStream:
-    """The stream of a model; one that has none is refused with how to train another."""
+    """Open the stream of a model; the error for a model without one says how to train another."""
     if not hasattr(classifier, "stream"):
         kind = type(classifier).__name__
         raise UserError(f"`seq2tens stream` needs a classifier that is a network, got {kind}; {REMEDY}")
@@ -109,7 +111,7 @@ def _check(options: StreamOptions) -> None:
 
 
 def _feed(session: Session, lines: Iterator[str], fields: Fields, options: StreamOptions) -> None:
-    """Feed all rows after those that are passed over; the state is saved in the end."""
+    """Feed all rows after those that are skipped, and save the state at the end."""
     passed = 0 if options.resume else session.rows
     parse = _parser(session, lines, fields)
     if parse is None:
@@ -121,7 +123,7 @@ def _feed(session: Session, lines: Iterator[str], fields: Fields, options: Strea
             session.rows += 1
             if session.rows % options.save_every == 0:
                 session.save()
-    except (Stopped, UserError):  # after any other error, what was fed and what was written may differ
+    except (Stopped, UserError):  # after other errors, fed rows and written predictions may differ
         session.save()
         raise
     finally:
@@ -143,7 +145,7 @@ def _take(session: Session, parse: Parse, line: str, skip: bool) -> None:
 
 
 def _parser(session: Session, lines: Iterator[str], fields: Fields) -> Parse | None:
-    """How to read rows; None for an input without any."""
+    """The parser of rows; None if the input is empty."""
     if session.format == "jsonl":
         return json_parser(fields)
     header = next(lines, None)
@@ -158,10 +160,10 @@ def _parser(session: Session, lines: Iterator[str], fields: Fields) -> Parse | N
 
 
 def _pass_over(lines: Iterator[str], count: int) -> None:
-    """Read rows that were fed before."""
+    """Skip rows that were fed before."""
     for done in range(count):
         if next(lines, None) is None:
             raise UserError(
                 f"the input must begin with the {count} rows that the state has seen, got {done}; "
-                "`--continue` takes an input that begins after them"
+                "`--continue` is for an input that begins after them"
             )

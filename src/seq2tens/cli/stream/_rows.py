@@ -1,4 +1,4 @@
-"""Rows as they come in: a line of CSV or of JSON, one step of a sequence."""
+"""Parse rows: each is a line of CSV or JSON with one step of a sequence."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from seq2tens.cli._shell import UserError
 
 
 class RowError(ValueError):
-    """Why a row cannot be used."""
+    """Raised for a row that cannot be used, with the reason."""
 
 
 class Row(NamedTuple):
-    """One step: which sequence it belongs to, when it was, and what was measured, NaN where missing."""
+    """One step: the id of its sequence, its time and its values, NaN where missing."""
 
     id: str | None
     time: float | None
@@ -26,7 +26,7 @@ class Row(NamedTuple):
 
 
 class Fields(NamedTuple):
-    """What the fields of a row are called; `channels` is None where the model knows no names."""
+    """The names of the fields of a row; `channels` is None if the model was trained without names."""
 
     id: str
     time: str
@@ -37,7 +37,7 @@ class Fields(NamedTuple):
 
     @classmethod
     def of(cls, classifier: Any) -> Fields:
-        """The names that a model was trained with, else the usual ones."""
+        """The names that a model was trained with, else the default ones."""
         from seq2tens.data import Columns
 
         columns = Columns.from_state(classifier.notes_.get("columns", {}))
@@ -49,7 +49,7 @@ class Fields(NamedTuple):
         )
         if words:
             raise UserError(
-                f"the model was trained on words (column `{words[0]}`), which a stream cannot read"
+                f"the model was trained on the categorical column `{words[0]}`, which a stream cannot read"
             )
         timed = classifier.preparation_.clock is not None
         return cls(
@@ -66,7 +66,7 @@ Parse = Callable[[str], Row]
 
 
 def csv_parser(header: str, fields: Fields) -> tuple[Parse, bool]:
-    """How to read the lines after a header, and whether there are ids among them."""
+    """Create a parser of the lines after a header, and say whether they have ids."""
     names = [name.strip() for name in _cells(header.removeprefix("\ufeff"))]
     _check_header(names, fields)
     others = {fields.id, fields.time, fields.label}
@@ -87,12 +87,12 @@ def csv_parser(header: str, fields: Fields) -> tuple[Parse, bool]:
 
 
 def json_parser(fields: Fields) -> Parse:
-    """How to read lines of JSON: lists of values, or objects with names."""
+    """Create a parser of lines of JSON: lists of values, or objects with names."""
 
     def parse(line: str) -> Row:
         try:
             data = json.loads(line)
-        except (ValueError, RecursionError) as error:  # the latter for lists in lists in lists
+        except (ValueError, RecursionError) as error:  # the latter for deeply nested lists
             raise RowError(f"must be JSON, got {line.strip()[:40]!r} ({error!s:.80})") from None
         if isinstance(data, list):
             if fields.timed:
@@ -121,7 +121,7 @@ def _check_header(names: Sequence[str], fields: Fields) -> None:
     if len(channels) != fields.n_channels:
         raise UserError(f"the header must name {fields.n_channels} channels as in training, got {shown}")
     if len(set(names)) < len(names):
-        raise UserError(f"the header must not name two columns alike, got {shown}")
+        raise UserError(f"the header must not name a column twice, got {shown}")
 
 
 def _cells(line: str) -> list[str]:
@@ -173,12 +173,12 @@ def _json_number(value: Any, name: str) -> float:
         with suppress(OverflowError):  # an integer may have hundreds of digits
             number = float(value)
     if math.isinf(number):
-        # The plain representation of deeply nested lists would be another error.
+        # `repr` would fail for deeply nested lists.
         raise RowError(f"`{name}` must be a number or null, got {reprlib.repr(value)}")
     return number
 
 
 def _json_id(value: Any, name: str) -> str | None:
     if value is not None and not isinstance(value, str | int | float):
-        raise RowError(f"`{name}` must be a text or a number, got {reprlib.repr(value)}")
+        raise RowError(f"`{name}` must be a string or a number, got {reprlib.repr(value)}")
     return None if value is None else str(value)

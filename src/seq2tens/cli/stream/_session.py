@@ -1,4 +1,4 @@
-"""A run over rows that can be stopped and taken up again: what was read, what was written, the stream."""
+"""A session that can be stopped and resumed: the stream, and what was read and written."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ NOTES = {"rows", "written", "id", "since", "format", "every"}
 
 
 class Refused(RowError):
-    """Why rows that came since the last prediction cannot be fed; the stream is as it was."""
+    """Raised if the rows since the last prediction cannot be fed; the stream is unchanged."""
 
 
 class Sink:
-    """Where predictions go: stdout, a pipe, or a file that is cut back to what a state knows of."""
+    """The destination of predictions: stdout, a pipe, or a file, which is truncated to match a state."""
 
     def __init__(self, out: Output, written: int) -> None:
         self.out, self.written, self.regular = out, written, out.regular
@@ -31,17 +31,17 @@ class Sink:
             self.file = _reopened(out.path, written) if self.regular and written else out.open()
 
     def write(self, line: str) -> None:
-        """Write a line at once."""
+        """Write a line and flush it."""
         self.written += self.file.write(line.encode())
         self.file.flush()
 
     def close(self) -> None:
-        """Close a file."""
+        """Close the file, unless it is stdout."""
         if self.file is not self.out.stdout:
             self.file.close()
 
     def sync(self) -> None:
-        """Force a file to disk, before a state says that it is there."""
+        """Force a file to disk, before a state records its size."""
         if self.regular:
             os.fsync(self.file.fileno())
 
@@ -66,7 +66,7 @@ class Session:
     format: str
     every: int
     path: Path | None  # of the state
-    rows: int = 0  # read so far, those that could not be used included
+    rows: int = 0  # read so far, including those that could not be used
     id: str | None = None
     pending: list[Row] = field(default_factory=list)  # since the last prediction
     since: int = 1  # number of the first of these
@@ -74,10 +74,10 @@ class Session:
     sink: Sink = field(init=False)
 
     def begin(self, out: Output) -> None:
-        """Open the output, at the place where a saved state has left it if there is one."""
+        """Open the output, and resume from a saved state if there is one."""
         if self.path is None or not self.path.exists():
             self.sink = Sink(out, 0)
-            self.save()  # so that the same command knows what it has written, whenever it is killed
+            self.save()  # so that the same command can resume, whenever it is killed
             return
         from seq2tens.nn.streaming import storage
 
@@ -98,7 +98,7 @@ class Session:
         self.sink = Sink(out, notes["written"])
 
     def save(self) -> None:
-        """Save where the run stands, if a file was named."""
+        """Save the state of the session, if it has a file."""
         if self.path is None:
             return
         import torch
@@ -113,7 +113,7 @@ class Session:
             storage.save(self.path, {"stream": self.stream.state(), "pending": values, "times": times}, notes)
 
     def take(self, row: Row) -> None:
-        """Feed a row, and write a prediction if it is time for one."""
+        """Feed a row, and write a prediction if one is due."""
         if row.id == self.id:
             self._feed(row)
             return
@@ -122,7 +122,7 @@ class Session:
         self.id, self.pending = row.id, []
         try:
             self._feed(row)
-        except Refused:  # a row that is not used begins no sequence
+        except Refused:  # a row that cannot be used does not begin a sequence
             state, self.id, self.pending = before
             self.stream.restore(state)
             raise
@@ -162,6 +162,6 @@ class Session:
 
 
 def _rows(values: Any, times: Any) -> list[tuple[float | None, list[float]]]:
-    """What `save` has made of pending rows, back again."""
+    """Restore pending rows from the tensors that `save` has written."""
     clock = times.tolist() or [None] * len(values)
     return list(zip(clock, values.tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""The methods that the paper compares with, written from their papers' descriptions."""
+"""The baselines of the paper, implemented from the descriptions in their publications."""
 
 from seq2tens.experiments.baselines.arkernel import ARKernelClassifier
 from seq2tens.experiments.baselines.grsf import GRSFClassifier

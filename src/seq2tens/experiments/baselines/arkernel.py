@@ -24,13 +24,13 @@ from seq2tens.experiments.baselines.base import (
     check_grid,
 )
 
-# Numbers in the matrices that are factorised in one call.
+# The number of entries of the matrices that are factorised in one call.
 BATCH = 1_000_000
 Matrix = Float[np.ndarray, "left right"]
 
 
 class Setting(NamedTuple):
-    """What cross-validation chooses; `bandwidth` in medians of the distances between training series."""
+    """A setting for cross-validation; `bandwidth` is in medians of the distances between training series."""
 
     order: int
     evidence: float
@@ -40,7 +40,7 @@ class Setting(NamedTuple):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ARKernelClassifier(BaselineClassifier):
-    """Series are alike if one vector autoregressive model explains both.
+    """A classifier in which series are similar if one vector autoregressive model explains both.
 
     The model of order p predicts each step by a linear map of the p steps before it and a constant. The
     likelihoods of two series, each to the power of one over its number of steps, are multiplied and averaged
@@ -52,16 +52,16 @@ class ARKernelClassifier(BaselineClassifier):
     to a power, which becomes the bandwidth of the kernel; α depends on the prior's degrees of freedom.
 
     Args:
-        orders: p to choose from; less where a training series is too short.
-        evidences: how much the data counts against the prior, by which Y and Z are multiplied.
-        bandwidths: in medians of the distance between training series.
-        penalties: of the support vector machine (C).
+        orders: candidates for p; smaller if a training series is too short.
+        evidences: candidates for the weight of the data against the prior, which multiplies Y and Z.
+        bandwidths: candidates for the bandwidth, in medians of the distance between training series.
+        penalties: candidates for the penalty C of the support vector machine.
         alpha: α, in (0, 1).
-        n_folds: of the cross-validation inside the training data.
-        sample: with more training series than this, so many are looked at to choose.
+        n_folds: number of folds of the cross-validation within the training data.
+        sample: maximum number of training series for the cross-validation.
         scaling: as in `BaselineClassifier`, with `n_jobs` and `random_state`.
 
-    After `fit`, `setting_` says what was chosen.
+    After `fit`, `setting_` is the chosen setting.
     """
 
     orders: Sequence[int] = (5, 3, 1)
@@ -99,7 +99,7 @@ class ARKernelClassifier(BaselineClassifier):
         check.require(self.n_folds >= 2, f"`n_folds` must be at least 2, got {self.n_folds}")
 
     def _choose(self, series: Series, labels: Labels, seed: int) -> Setting:
-        """The best in cross-validation, the first of those where several are."""
+        """The best setting in cross-validation; the first one if there are ties."""
         grid = list(itertools.product(self.bandwidths, self.penalties))
         kernels = list(itertools.product(self._possible_orders(series), self.evidences))
         folds = stratified_folds(labels, self.n_folds, seed)
@@ -123,7 +123,7 @@ class ARKernelClassifier(BaselineClassifier):
         return Transitions.of(series, setting.order, setting.evidence, self.alpha)
 
     def _among(self, series: Transitions) -> tuple[Matrix, Float[np.ndarray, " rows"]]:
-        """Distances of all pairs, and logarithms of the kernel of each series with itself."""
+        """Distances of all pairs, and the log-kernel of each series with itself."""
         rows = self._rows(lambda i: series.log_kernel(i, series, np.arange(i + 1)), len(series))
         values = np.zeros((len(series), len(series)))
         for i, row in enumerate(rows):
@@ -140,9 +140,9 @@ class ARKernelClassifier(BaselineClassifier):
 
 
 class Transitions:
-    """Predictors beside what they predict, a row per step, weighted so that squares sum to a mean.
+    """Predictors and predicted steps side by side, one row per step, scaled so that squares sum to a mean.
 
-    Series are filled up with rows of zeros, which change no determinant.
+    Series are padded with rows of zeros, which do not change the determinants.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class Transitions:
 
     @classmethod
     def of(cls, series: Series, order: int, evidence: float, alpha: float) -> Transitions:
-        """Of series that, if too short, stood still before they began."""
+        """Create the transitions of several series; the first step of short ones is repeated in front."""
         parts = [transitions(values, order) * np.sqrt(evidence / 2) for values in series]
         rows = np.zeros((len(parts), max(map(len, parts)), parts[0].shape[1]))
         for i, part in enumerate(parts):
@@ -164,7 +164,7 @@ class Transitions:
 
     def log_kernel(self, row: int, other: Transitions, columns: Int[np.ndarray, " n"]) -> np.ndarray:
         """Logarithm of the kernel between one series and several others, without bandwidth."""
-        # the same determinants, of a matrix as wide as a step or as long as the two series
+        # Both functions give the same determinants; choose the one with the smaller matrices.
         steps, width = self.rows.shape[1] + other.rows.shape[1], self.rows.shape[2]
         determinants = self._by_moments if width <= steps else self._by_steps
         n_batches = -(-len(columns) * min(width, steps) ** 2 // BATCH)
@@ -191,7 +191,7 @@ class Transitions:
 
 
 def transitions(values: Float[np.ndarray, "time channels"], order: int) -> Float[np.ndarray, "steps width"]:
-    """For each step that has `order` steps before it: 1, those steps, the step; of mean square size."""
+    """For each step with `order` steps before it: 1, those steps and the step, divided by the root of n."""
     missing = max(order + 1 - len(values), 0)
     values = np.pad(values, ((missing, 0), (0, 0)), mode="edge")
     n = len(values) - order
@@ -200,25 +200,25 @@ def transitions(values: Float[np.ndarray, "time channels"], order: int) -> Float
 
 
 def log_pivots(matrices: Float[np.ndarray, "n width width"]) -> Float[np.ndarray, "n width"]:
-    """Logarithms that sum to that of |I + matrix|, the first k to that of its first k rows and columns."""
+    """Log-pivots: they sum to log |I + matrix|, and the first k to that of the leading k × k submatrix."""
     try:
         factors = np.linalg.cholesky(matrices + np.eye(matrices.shape[-1]))
     except np.linalg.LinAlgError as error:
         raise check.ArgumentError(
-            "`X` must have values of the order of 1, or of those in training where they are scaled, but "
-            "there are some so large that a determinant has no digits left"
+            "`X` must have values of the order of 1 after scaling, got some so large that a determinant has "
+            "no correct digits"
         ) from error
     return 2 * np.log(np.diagonal(factors, axis1=1, axis2=2))
 
 
 def median(distances: Matrix) -> float:
-    """Of those between series that differ."""
+    """The median of the distances that are not 0."""
     apart = distances[distances > 1e-9]
     return float(np.median(apart)) if len(apart) else 1.0
 
 
 def stratified_folds(labels: Labels, n_folds: int, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Rows to learn from and rows to look at, of classes with several; none without two such classes."""
+    """Training and held-out rows of classes with two or more series; empty without two such classes."""
     counts = np.bincount(labels)
     rows = np.flatnonzero(counts[labels] > 1)
     if len(np.unique(labels[rows])) < 2:
@@ -228,12 +228,12 @@ def stratified_folds(labels: Labels, n_folds: int, seed: int) -> list[tuple[np.n
 
 
 def machine(penalty: float) -> SVC:
-    """A support vector machine; without a random state it would draw from numpy's global generator."""
+    """A support vector machine; without `random_state` it would use numpy's global generator."""
     return SVC(C=penalty, kernel="precomputed", random_state=0)
 
 
 def held_out_accuracy(classifier: SVC, gram: Matrix, labels: Labels, folds: Any) -> float:
-    """Part of the series that are classified correctly when left out."""
+    """The accuracy on held-out series."""
     right = 0.0
     for train, held_out in folds:
         classifier.fit(gram[np.ix_(train, train)], labels[train])

@@ -1,4 +1,4 @@
-"""What the baselines on scikit-learn have in common."""
+"""The base class of the baselines on scikit-learn."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ Series = list[Float[np.ndarray, "time channels"]]
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class BaselineClassifier(PlainClassifier):
-    """A subclass has `_learn(series, labels, seed)` and `_chances(series)`, where a label is a number.
+    """The base class of baselines.
+
+    Subclasses implement `_learn(series, labels, seed)`, where labels are indices of classes, and
+    `_chances(series)`.
 
     Args:
         scaling: standardise each channel with the statistics of the training data (`"channel"`) or of each
             sequence by itself (`"sequence"`), or not at all (None).
-        n_jobs: threads; -1 means all.
+        n_jobs: number of threads; -1 uses all cores.
         random_state: an integer, a numpy `RandomState` or None.
     """
 
@@ -51,7 +54,7 @@ class BaselineClassifier(PlainClassifier):
         return Parallel(n_jobs=self.n_jobs, prefer="threads")(calls)
 
     def _one_hot(self, labels: Labels) -> Chances:
-        """All the probability on one class, for a classifier that has none to give."""
+        """One-hot probabilities, for a classifier without probabilities."""
         return np.eye(self.n_classes_)[labels]
 
     def _learn(self, series: Series, labels: Labels, seed: int) -> None:
@@ -62,12 +65,12 @@ class BaselineClassifier(PlainClassifier):
 
 
 def differences(values: Float[np.ndarray, "time channels"]) -> Float[np.ndarray, "time channels"]:
-    """From each step to the next; 0 at the first."""
+    """The difference of each step from the previous one; 0 at the first."""
     return np.diff(values, axis=0, prepend=values[:1])
 
 
 def check_grid(name: str, values: Any, low: float = 0) -> None:
-    """Require numbers above `low`, at least one."""
+    """Require at least one number, all above `low`."""
     check.require(
         len(values) > 0 and all(low < value < float("inf") for value in values),
         f"`{name}` must hold at least one value, all above {low}, got {values!r}",
@@ -75,12 +78,12 @@ def check_grid(name: str, values: Any, low: float = 0) -> None:
 
 
 def lengths_of(series: Series) -> Int[np.ndarray, " series"]:
-    """Steps of each series."""
+    """The number of steps of each series."""
     return np.array([len(values) for values in series])
 
 
 def balanced_sample(labels: Labels, size: int, seed: int) -> Int[np.ndarray, " sample"]:
-    """So many rows at most, in their order, as many of each class as far as it has them."""
+    """At most `size` rows in increasing order, with classes as balanced as possible."""
     shuffled = np.random.default_rng(seed).permutation(len(labels))
     ranks = np.empty(len(labels), dtype=int)
     for label in np.unique(labels):

@@ -13,26 +13,26 @@ from seq2tens import _checks as check
 from seq2tens.experiments.baselines.base import BaselineClassifier, Chances, Labels, Series, lengths_of
 
 Rows = Int[np.ndarray, " rows"]
-# Farther than any two standardised stretches are from each other: a series that is too short has no stretch.
+# Larger than any distance of standardised subsequences: for series that are shorter than a shapelet.
 ABSENT = 3.0
-# A stretch whose variance is less than this part of its mean square is constant.
+# A subsequence whose variance is less than this fraction of its mean square is constant.
 CONSTANT = 1e-9
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class GRSFClassifier(BaselineClassifier):
-    """Trees ask how near a series comes to a shapelet: a stretch of one channel of some training series.
+    """Forests that split by the distance to a shapelet: a subsequence of one channel of a training series.
 
-    Each node of a tree draws shapelets at random, of any series that reached it, any channel and any length,
-    and keeps the one that, with the best threshold for the distance, tells most about the class. The distance
-    is that of the nearest stretch of the series, both standardised: where a series lies, and how much it
-    varies, is not seen. Each tree is grown on a bootstrap sample.
+    Each node of a tree draws random shapelets, from any series that reached it, any channel and any length,
+    and keeps the one with the largest information gain at its best threshold. The distance is the minimum
+    over subsequences of the series, all standardised, so that level and scale do not matter. Each tree is
+    grown on a bootstrap sample.
 
     Args:
-        n_trees: trees.
-        n_shapelets: shapelets that are drawn for each node.
+        n_trees: number of trees.
+        n_shapelets: number of shapelets that are drawn for each node.
         shortest: length of the shortest shapelet, in steps.
-        longest: length of the longest, as a part of the series that it is taken from.
+        longest: length of the longest shapelet, as a fraction of the series that it is taken from.
         scaling: as in `BaselineClassifier`, with `n_jobs` and `random_state`.
     """
 
@@ -67,7 +67,7 @@ class GRSFClassifier(BaselineClassifier):
     def _grow(
         self, collection: Collection, one_hot: Chances, rows: Rows, generator: np.random.Generator
     ) -> Node:
-        """The tree below a node that these rows have reached."""
+        """Grow the subtree of a node that these rows have reached."""
         chances = one_hot[rows].mean(axis=0)
         if chances.max() == 1:
             return Node(chances)
@@ -97,21 +97,21 @@ class GRSFClassifier(BaselineClassifier):
 
 
 class Shapelet(NamedTuple):
-    """A standardised stretch of a channel."""
+    """A standardised subsequence of a channel."""
 
     channel: int
     values: Float[np.ndarray, " steps"]
 
 
 class Split(NamedTuple):
-    """A threshold, and the information about the class that is gained by it."""
+    """A threshold and its information gain about the class."""
 
     gain: float
     threshold: float
 
 
 class Node(NamedTuple):
-    """Chances of the classes and, unless it is a leaf, what is asked and where to go on."""
+    """A node: probabilities of the classes and, unless it is a leaf, its split and its children."""
 
     chances: Float[np.ndarray, " classes"]
     shapelet: Shapelet | None = None
@@ -121,7 +121,7 @@ class Node(NamedTuple):
 
 
 class Collection(NamedTuple):
-    """Series with zeros at their ends, and running sums of their values and squares."""
+    """Zero-padded series, with cumulative sums of their values and squares."""
 
     values: Float[np.ndarray, "series channels time"]
     sums: Float[np.ndarray, "series channels steps"]
@@ -130,7 +130,7 @@ class Collection(NamedTuple):
 
     @classmethod
     def of(cls, series: Series) -> Collection:
-        """Of series of any lengths."""
+        """Create a collection from series of any lengths."""
         lengths = lengths_of(series)
         values = np.zeros((len(series), series[0].shape[1], int(lengths.max())))
         for row, sequence in zip(values, series, strict=True):
@@ -142,11 +142,11 @@ class Collection(NamedTuple):
 
     @property
     def n_channels(self) -> int:
-        """Channels of each series."""
+        """The number of channels."""
         return self.values.shape[1]
 
     def distances(self, shapelet: Shapelet, rows: Rows) -> Float[np.ndarray, " rows"]:
-        """From a shapelet to the nearest stretch of each series: the root of a mean square."""
+        """The root mean squared distance from a shapelet to the nearest subsequence of each series."""
         channel, size = shapelet.channel, len(shapelet.values)
         if size > self.values.shape[2]:
             return np.full(len(rows), ABSENT)
@@ -157,7 +157,7 @@ class Collection(NamedTuple):
         )
         variance = square - mean**2
         varies = variance > CONSTANT * (square + CONSTANT)
-        # A constant stretch is zero when it is standardised.
+        # A constant subsequence is zero after standardisation.
         products = np.where(varies, windows @ shapelet.values / size, 0) / np.sqrt(
             np.where(varies, variance, 1)
         )
@@ -174,7 +174,7 @@ def _standardised(values: Float[np.ndarray, " steps"]) -> Float[np.ndarray, " st
 
 
 def best_split(distances: Float[np.ndarray, " rows"], one_hot: Chances) -> Split:
-    """The threshold between two distances with the largest gain; a gain of 0 where all are equal."""
+    """The threshold with the largest gain; a gain of 0 if all distances are equal."""
     order = np.argsort(distances)
     ordered, counts = distances[order], np.cumsum(one_hot[order], axis=0)
     near, total = counts[:-1], counts[-1]
@@ -188,14 +188,14 @@ def best_split(distances: Float[np.ndarray, " rows"], one_hot: Chances) -> Split
 
 
 def _entropies(counts: Float[np.ndarray, "sets classes"]) -> Float[np.ndarray, " sets"]:
-    """Of sets with so many members of each class, times the number of members."""
+    """The entropy of each set, given its counts of the classes, times the size of the set."""
     totals = counts.sum(axis=1)
     logarithms = np.log(np.maximum(counts, 1))
     return totals * np.log(np.maximum(totals, 1)) - (counts * logarithms).sum(axis=1)
 
 
 def _route(tree: Node, collection: Collection, n_classes: int) -> Chances:
-    """The chances in the leaves that series end in."""
+    """The class probabilities in the leaves that the series reach."""
     chances = np.empty((len(collection.lengths), n_classes))
     open_ends = [(tree, np.arange(len(collection.lengths)))]
     while open_ends:

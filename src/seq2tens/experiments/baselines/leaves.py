@@ -1,4 +1,4 @@
-"""Leaves of trees as symbols, and how often each series has each of them."""
+"""Bags of leaves: the leaves of trees as symbols, with their frequencies in each series."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sklearn.ensemble import RandomForestClassifier
 def bag(
     tree: Any, rows: Float[np.ndarray, "rows features"], lengths: Int[np.ndarray, " series"]
 ) -> Float[np.ndarray, "series leaves"]:
-    """Part of the rows of each series, which follow each other, in each leaf of a tree of scikit-learn."""
+    """The fraction of the rows of each series in each leaf of a tree; rows of a series are contiguous."""
     is_leaf = tree.tree_.children_left < 0
     n_leaves, numbers = is_leaf.sum(), np.cumsum(is_leaf) - 1
     owner = np.repeat(np.arange(len(lengths)), lengths)
@@ -22,5 +22,5 @@ def bag(
 
 
 def series_forest(n_trees: int, n_jobs: int, seed: int) -> RandomForestClassifier:
-    """A forest that classifies series by their bags, with its out-of-bag error."""
+    """A random forest that classifies series by their bags, with an out-of-bag score."""
     return RandomForestClassifier(n_trees, oob_score=True, n_jobs=n_jobs, random_state=seed)

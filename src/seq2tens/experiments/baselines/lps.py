@@ -26,17 +26,17 @@ from seq2tens.experiments.baselines.base import (
 )
 from seq2tens.experiments.baselines.leaves import bag
 
-# Part of a series that a segment may be where its length is drawn.
+# The range from which the length of segments is drawn, as a fraction of the series.
 SHORTEST, LONGEST = 0.05, 0.95
-# Segments among which a tree finds its splits; each split tries one, and there are hardly more splits.
+# The number of segments among which a tree finds its splits; each split tries one of them.
 SEGMENTS = 64
 SMALLEST_LEAF = 5
-# Trees in a representation that is only looked at to choose.
+# The number of trees in a representation that only serves to choose a setting.
 TRIAL_TREES = 25
 
 
 class Setting(NamedTuple):
-    """What leave-one-out chooses."""
+    """A setting for leave-one-out validation."""
 
     share: float | None
     depth: int
@@ -44,21 +44,22 @@ class Setting(NamedTuple):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LPSClassifier(BaselineClassifier):
-    """Series are alike if the parts of them that predict other parts are.
+    """A nearest-neighbour classifier on patterns that relate segments of a series.
 
-    A regression tree predicts one segment of a series, step by step, from other segments of it, which are of
-    any channel or of its differences; where they lie is random and, as part of its length, the same for every
-    series. The leaves of the tree are patterns. Two series are as far apart as the numbers of their steps in
-    each leaf, summed over all trees. The nearest training series gives the class.
+    A regression tree predicts one segment of a series, step by step, from other segments, each of any channel
+    or of its differences. The positions of the segments are random; relative to the length, they are the same
+    for every series. The leaves of the tree are patterns. The distance of two series is the difference of
+    their numbers of steps in each leaf, summed over all leaves and trees. A series gets the class of the
+    nearest training series.
 
     Args:
-        n_trees: regression trees.
-        shares: lengths of segments to choose from, as part of the series; None draws one for each tree.
-        depths: of the trees, to choose from.
-        sample: with more training series than this, so many are looked at to choose.
+        n_trees: number of regression trees.
+        shares: candidates for the length of segments, as a fraction of the series; None draws one per tree.
+        depths: candidates for the depth of the trees.
+        sample: maximum number of training series for choosing a setting.
         scaling: as in `BaselineClassifier`, with `n_jobs` and `random_state`.
 
-    Choices are made by leave-one-out with fewer trees; `setting_` says what was chosen.
+    The setting is chosen by leave-one-out validation with fewer trees; `setting_` is the chosen one.
     """
 
     n_trees: int = 200
@@ -118,21 +119,21 @@ class LPSClassifier(BaselineClassifier):
 
 
 class Channels(NamedTuple):
-    """All series one after the other, with their differences as further channels."""
+    """All series concatenated, with their differences as further channels."""
 
     values: Float[np.ndarray, "steps channels"]
     lengths: Int[np.ndarray, " series"]
 
     @classmethod
     def of(cls, series: Series) -> Channels:
-        """Of several series."""
+        """Concatenate several series."""
         rows = np.concatenate([np.hstack([x, differences(x)]) for x in series]).astype(np.float32)
         return cls(rows, lengths_of(series))
 
 
 @dataclass(frozen=True)
 class PatternTree:
-    """A regression tree with the places of its segments, the first of which it predicts."""
+    """A regression tree with the positions of its segments; it predicts the first one from the others."""
 
     share: float
     places: Float[np.ndarray, " segments"]
@@ -141,7 +142,7 @@ class PatternTree:
 
     @classmethod
     def grow(cls, channels: Channels, setting: Setting, seed: int) -> PatternTree:
-        """With segments drawn at random."""
+        """Grow a tree with random segments."""
         generator = np.random.default_rng(seed)
         share = generator.uniform(SHORTEST, LONGEST) if setting.share is None else setting.share
         places = generator.uniform(size=1 + SEGMENTS)
@@ -153,7 +154,7 @@ class PatternTree:
         return cls(share, places, chosen, tree.fit(table[:, 1:], table[:, 0]))
 
     def patterns(self, channels: Channels) -> Float[np.ndarray, "series leaves"]:
-        """Steps of each series in each leaf, as part of its length."""
+        """The number of steps of each series in each leaf, as a fraction of its length."""
         table, sizes = segment_table(channels, self.share, self.places, self.channels)
         return bag(self.tree, table[:, 1:], sizes) * (sizes / channels.lengths).astype(np.float32)[:, None]
 
@@ -161,9 +162,9 @@ class PatternTree:
 def segment_table(
     channels: Channels, share: float, places: np.ndarray, chosen: np.ndarray
 ) -> tuple[Float[np.ndarray, "rows segments"], Int[np.ndarray, " series"]]:
-    """Segments as columns, series below each other; rows of each series.
+    """A table with segments as columns and the steps of all series as rows, and the rows of each series.
 
-    Place 0 is a segment at the beginning, place 1 one at the end.
+    Place 0 is a segment at the beginning of a series, place 1 one at its end.
     """
     lengths = channels.lengths
     sizes = np.maximum(np.round(share * lengths).astype(int), 1)
@@ -176,7 +177,7 @@ def segment_table(
 
 
 def leave_one_out(patterns: Float[np.ndarray, "series leaves"], labels: Labels) -> float:
-    """Part of the series whose nearest other series has their label."""
+    """The fraction of series whose nearest other series has the same label."""
     distances = pairwise_distances(patterns, metric="manhattan")
     np.fill_diagonal(distances, np.inf)
     return float((labels[distances.argmin(axis=1)] == labels).mean())

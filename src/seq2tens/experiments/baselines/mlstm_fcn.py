@@ -1,4 +1,4 @@
-"""Convolutions with squeeze-and-excitation beside an LSTM (Karim, Majumdar, Darabi & Harford 2019)."""
+"""Convolutions with squeeze-and-excitation, in parallel with an LSTM (Karim et al. 2019)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Mask = Bool[Tensor, "batch time"]
 
 
 class SqueezeExcitation(nn.Module):
-    """Weigh the channels of a sequence by what their means say; the bottleneck is a sixteenth as wide."""
+    """Squeeze-and-excitation: gates for channels, computed from their means over time."""
 
     def __init__(self, channels: int, reduction: int = 16) -> None:
         super().__init__()
@@ -33,16 +33,16 @@ class SqueezeExcitation(nn.Module):
             nn.init.kaiming_normal_(layer.weight)
 
     def forward(self, x: SequenceBatch, mask: Mask | None = None) -> SequenceBatch:
-        """The mean is over the steps that count."""
+        """Weight the channels; their means are over valid steps."""
         gates = self.excite(self.squeeze(mean_pool(x, mask)).relu()).sigmoid()
         return x * gates[:, None]
 
 
 class LastState(nn.Module):
-    """The state of an LSTM after the last step that counts, of aligned sequences.
+    """The state of an LSTM after the last valid step of aligned sequences.
 
-    Weights start as in Keras: uniform after Glorot, orthogonal between states, and 1 for the bias that keeps
-    what is known.
+    Weights are initialised as in Keras: Glorot uniform for inputs, orthogonal for states, and 1 for the bias
+    of the forget gate.
     """
 
     def __init__(self, in_features: int, cells: int) -> None:
@@ -52,7 +52,7 @@ class LastState(nn.Module):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Draw new weights."""
+        """Initialise the weights."""
         cells = self.lstm.hidden_size
         from_input, from_state, bias, second_bias = self.lstm.parameters()
         nn.init.xavier_uniform_(from_input)
@@ -62,7 +62,7 @@ class LastState(nn.Module):
         bias[cells : 2 * cells] = 1  # gates are in the order input, forget, cell, output
 
     def forward(self, x: SequenceBatch, mask: Mask | None = None) -> Float[Tensor, "batch cells"]:
-        """What follows the last step that counts comes too late to change its state."""
+        """Return the state at the last valid step; padding comes after it and has no effect."""
         states, _ = self.lstm(x)
         if mask is None:
             return states[:, -1]
@@ -72,17 +72,17 @@ class LastState(nn.Module):
 
 
 class MLSTMFCN(nn.Module):
-    """Three convolutions (kernels 8, 5, 3; filters width, 2 · width, width) and their mean over time, beside
-    the last state of an LSTM: `(batch, time, in_features)` to `(batch, width + cells)`.
+    """Three convolutions (kernels 8, 5, 3; filters width, 2 · width, width), averaged over time, and the last
+    state of an LSTM: `(batch, time, in_features)` to `(batch, width + cells)`.
 
-    The LSTM reads step by step. In the original it may read channel by channel instead, all steps of one at
-    once (dimension shuffle), to be quicker; for sequences of unequal length there is no such thing.
+    The LSTM reads step by step. To be faster, the original may read channel by channel instead, all steps of
+    a channel at once (dimension shuffle), which is not possible for sequences of unequal length.
 
     Args:
-        in_features: channels of the input.
-        width: filters of the first and last convolution.
+        in_features: number of channels of the input.
+        width: number of filters of the first and last convolution.
         cells: size of the LSTM's state.
-        dropout: rate for the LSTM's state.
+        dropout: dropout rate of the LSTM's state.
     """
 
     def __init__(self, in_features: int, width: int = 128, cells: int = 8, *, dropout: float = 0.8) -> None:
@@ -100,7 +100,7 @@ class MLSTMFCN(nn.Module):
     def forward(
         self, x: SequenceBatch, mask: Mask | None = None, lengths: Int[Tensor, " batch"] | None = None
     ) -> Float[Tensor, "batch out_features"]:
-        """Steps that do not count are left out, wherever they stand."""
+        """Compute the features; padding is ignored, wherever it is."""
         x, mask, _ = align(x, mask, lengths)
         state = torch_F.dropout(self.lstm(x, mask), self.dropout, self.training)
         first, second, third = self.convolutions
@@ -113,7 +113,7 @@ class MLSTMFCN(nn.Module):
 class MLSTMFCNClassifier(NetworkClassifier):
     """MLSTM-FCN, a baseline.
 
-    Arguments of `MLSTMFCN`, and those of every `NetworkClassifier`.
+    Arguments of `MLSTMFCN` and of every `NetworkClassifier`.
     """
 
     width: int = 128

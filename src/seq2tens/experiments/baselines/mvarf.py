@@ -27,23 +27,22 @@ from seq2tens.experiments.baselines.base import (
     lengths_of,
 )
 
-# Part of a class on which a tree is grown; the others are those that it can be asked about.
+# The fraction of a class on which a tree is grown; it predicts the other series of the class.
 PART = 0.5
-# Added to mean squared errors, of values of the order of 1, whose logarithm is taken.
+# Added to mean squared errors, of values of the order of 1, before taking logarithms.
 FLOOR = 1e-8
-# Numbers of lags that forests of a class look back, at most.
+# A class has forests for at most this many numbers of lags.
 LAGS = 5
-# A series as it is, and standardised by itself.
+# The views of a series: as it is, and standardised by itself.
 VIEWS = 2
-# Of cross-validation, fewer where a class is smaller.
+# Folds of the cross-validation; fewer if a class has fewer series.
 FOLDS = 5
 
 Errors = Float[np.ndarray, "series channels"]
 
 
 class Setting(NamedTuple):
-    """What cross-validation chooses: the longest lag, leaves of each tree, views of a series, and the penalty
-    of errors."""
+    """A setting for cross-validation: the longest lag, the number of leaves and of views, and the penalty."""
 
     order: int
     n_leaves: int
@@ -53,25 +52,26 @@ class Setting(NamedTuple):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class MVARFClassifier(BaselineClassifier):
-    """Forests of regression trees predict series from their past, and series are classified by their errors.
+    """A classifier on the errors of regression forests that predict series from their past.
 
-    There is a forest for each class and each of some numbers of lags. Its trees are grown on some series of
-    the class, drawn at random, and predict the change of all channels from so many steps before. A series is
-    represented by the logarithms of the errors of all forests on each of its channels, less the series' mean
-    of them, for series that are hard to predict for all. A support vector machine classifies. There are one
-    or two views of a series, each with its forests and errors: as it is, and standardised by itself.
+    There is a forest for each class and each of several numbers of lags. Its trees are grown on random series
+    of the class and predict the change of all channels from that many previous steps. A series is represented
+    by the logarithms of the errors of all forests on each of its channels; their mean is subtracted, because
+    some series are hard to predict for all forests. A support vector machine classifies. There are one or two
+    views of a series, each with its forests and errors: as it is, and standardised by itself.
 
-    Errors on a series of the training data are those of trees that were not grown on it. A tree knows its
-    own series far better than any other of the class, and nothing of that would hold for new series.
+    Errors on a training series are those of trees that were not grown on it, since a tree predicts its own
+    series far better than new ones.
 
     Args:
-        n_trees: trees of each forest.
-        orders: longest lags to choose from; a class has forests for at most five numbers of lags up to it.
-        n_leaves: leaves of the trees to choose from.
-        penalties: of the errors of the support vector machine, to choose from.
+        n_trees: number of trees of each forest.
+        orders: candidates for the longest lag; a class has forests for at most five numbers of lags up to it.
+        n_leaves: candidates for the number of leaves of the trees.
+        penalties: candidates for the penalty C of the support vector machine.
         scaling: as in `BaselineClassifier`, with `n_jobs` and `random_state`.
 
-    Choices are made by cross-validation of that machine on training data; `setting_` says what was chosen.
+    The setting is chosen by cross-validation of the support vector machine on the training data; `setting_`
+    is the chosen one.
     """
 
     n_trees: int = 10
@@ -128,19 +128,19 @@ class MVARFClassifier(BaselineClassifier):
 
 
 def pasts_of(series: Series, order: int, n_views: int) -> list[Past]:
-    """Of the first so many views of all series."""
+    """The pasts of all series, for each of the first `n_views` views."""
     views = [series, [standardised(values) for values in series]]
     return [Past.of(view, order) for view in views[:n_views]]
 
 
 def standardised(values: Float[np.ndarray, "time channels"]) -> Float[np.ndarray, "time channels"]:
-    """Each channel with mean 0 and variance 1; a constant one is only shifted."""
+    """Scale each channel to mean 0 and variance 1; a constant one is only shifted."""
     deviation = values.std(axis=0)
     return (values - values.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
 
 
 def centred(errors: list[Errors]) -> Float[np.ndarray, "series errors"]:
-    """Side by side, less the mean of each series."""
+    """Concatenate errors and subtract the mean of each series."""
     together = np.concatenate(errors, axis=1)
     return together - together.mean(axis=1, keepdims=True)
 
@@ -153,7 +153,7 @@ def machine(penalty: float) -> Pipeline:
 def accuracy_in_folds(
     features: Float[np.ndarray, "series errors"], labels: Labels, penalty: float, seed: int
 ) -> float:
-    """Of the machine; 0 where a class has one series only, so that the first setting is taken."""
+    """The cross-validated accuracy; 0 if a class has a single series, so that the first setting is chosen."""
     folds = min(FOLDS, int(np.bincount(labels).min()))
     if folds < 2:
         return 0.0
@@ -162,9 +162,9 @@ def accuracy_in_folds(
 
 
 class Past(NamedTuple):
-    """The steps before each step of all series, the nearest first; before it began, a series stood still.
+    """The previous steps of each step of all series, the latest first; the first step is repeated in front.
 
-    `changes` lead from the nearest of them to the step itself.
+    `changes` are the differences of each step from the previous one.
     """
 
     values: Float[np.ndarray, "steps lags channels"]
@@ -173,7 +173,7 @@ class Past(NamedTuple):
 
     @classmethod
     def of(cls, series: Series, order: int) -> Past:
-        """So many steps back."""
+        """Create the past of several series, with `order` lags."""
         parts = []
         for values in series:
             early = np.pad(values, ((order, 0), (0, 0)), mode="edge")
@@ -182,18 +182,18 @@ class Past(NamedTuple):
         return cls(np.concatenate(parts).astype(np.float32), changes, lengths_of(series))
 
     def predictors(self, n_lags: int) -> Float[np.ndarray, "steps predictors"]:
-        """What a tree that looks so many steps back is given."""
+        """The inputs of a tree with this many lags."""
         return self.values[:, :n_lags].reshape(len(self.values), -1)
 
     def rows(self, members: Int[np.ndarray, " members"]) -> Int[np.ndarray, " steps"]:
-        """The steps of some of the series."""
+        """The rows with the steps of some of the series."""
         starts = np.cumsum(self.lengths) - self.lengths
         return np.concatenate([starts[i] + np.arange(self.lengths[i]) for i in members])
 
 
 @dataclass(frozen=True)
 class Forest:
-    """Trees of one class that look the same number of steps back, each with the series it was grown on."""
+    """The trees of one class and one number of lags, each with the series on which it was grown."""
 
     n_lags: int
     trees: tuple[DecisionTreeRegressor, ...]
@@ -208,7 +208,7 @@ class Forest:
         n_leaves: int,
         seeds: Int[np.ndarray, " trees"],
     ) -> Forest:
-        """On the series of a class, `own`; each tree leaves out at least one of them if there are two."""
+        """Grow trees on the series `own` of a class; each leaves out at least one series if there are two."""
         predictors, size = past.predictors(n_lags), max(round(PART * len(own)), 1)
         trees, members = [], []
         for seed in map(int, seeds):
@@ -219,12 +219,12 @@ class Forest:
         return cls(n_lags, tuple(trees), tuple(members))
 
     def errors(self, past: Past) -> Errors:
-        """Logarithms of the mean squared errors on each series, for each channel; the mean over trees."""
+        """Logarithms of the mean squared errors by series and channel, averaged over trees."""
         return np.mean(self._of_trees(past), axis=0)
 
     def unseen_errors(self, past: Past) -> Errors:
-        """The same of the series that the forest was grown on, the mean over trees that were not grown on the
-        series; over all trees, where all were."""
+        """The same for training series, averaged over trees that were not grown on the series, or over all
+        trees if there are none."""
         weights = np.ones((len(self.trees), len(past.lengths)))
         for weight, members in zip(weights, self.members, strict=True):
             weight[members] = 0.0

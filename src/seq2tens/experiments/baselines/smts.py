@@ -22,12 +22,12 @@ from seq2tens.experiments.baselines.base import (
 )
 from seq2tens.experiments.baselines.leaves import bag, series_forest
 
-# Observations that a tree of the first forest sees at most.
+# The maximum number of observations per tree of the first forest.
 OBSERVATIONS = 25_000
 
 
 class Setting(NamedTuple):
-    """What out-of-bag errors choose: trees of the first forest, and leaves of each."""
+    """A setting for out-of-bag validation: the numbers of trees of the first forest and of their leaves."""
 
     n_trees: int
     n_leaves: int
@@ -35,19 +35,19 @@ class Setting(NamedTuple):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class SMTSClassifier(BaselineClassifier):
-    """A forest turns observations into symbols, a second one classifies series by the symbols they have.
+    """A first forest turns observations into symbols; a second forest classifies series by their symbols.
 
-    The first forest classifies single observations, each with the label of its series, by their values, their
-    differences from the step before and their time. It is not good at that, nor need it be: the leaf in which
-    an observation ends is a symbol, and a series is the bag of its symbols, for each tree.
+    The first forest classifies single observations, labelled like their series, by their values, their
+    differences from the previous step and their time. It need not be accurate: for each tree, the leaf of an
+    observation is its symbol, and a series is represented by the bag of its symbols.
 
     Args:
-        n_trees: sizes of the first forest to choose from.
-        n_leaves: leaves of its trees to choose from.
+        n_trees: candidates for the size of the first forest.
+        n_leaves: candidates for the number of leaves of its trees.
         n_trees_series: size of the second forest.
         scaling: as in `BaselineClassifier`, with `n_jobs` and `random_state`.
 
-    Choices are made by the out-of-bag error of the second forest; `setting_` says what was chosen.
+    The setting is chosen by the out-of-bag score of the second forest; `setting_` is the chosen one.
     """
 
     n_trees: Sequence[int] = (50, 20, 100)
@@ -95,6 +95,6 @@ class SMTSClassifier(BaselineClassifier):
 
 
 def observations(series: Series) -> Float[np.ndarray, "steps features"]:
-    """Of every step of every series: values, differences, time."""
+    """The features of every step of every series: values, differences and time."""
     rows = [np.hstack([x, differences(x), np.arange(len(x))[:, None]]) for x in series]
     return np.concatenate(rows).astype(np.float32)

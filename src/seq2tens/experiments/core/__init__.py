@@ -1,4 +1,4 @@
-"""What all experiments have in common: cells, rows, and how cells become rows."""
+"""The core of all experiments: cells, rows, and runners that turn cells into rows."""
 
 from seq2tens.experiments.core.cells import AnyCell
 from seq2tens.experiments.core.ray import run_on_ray

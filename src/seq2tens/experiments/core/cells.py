@@ -1,4 +1,4 @@
-"""Cells: what an experiment consists of, as pure data. Declaring them touches no files."""
+"""Cells, the units of an experiment, as pure data. Declaring them touches no files."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from seq2tens._checks import from_fields
 
 @dataclass(frozen=True)
 class AnyCell:
-    """What cells of all experiments have in common: fields are strings and integers, and make up the key."""
+    """The base class of cells; all fields are strings or integers, and together they determine the key."""
 
     experiment: str
-    # Fields that came when there were tables on file: at their defaults they are not part of the key.
+    # Fields that were added when tables existed already: at their defaults they are not part of the key.
     LATER: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
@@ -34,7 +34,7 @@ class AnyCell:
 
     @property
     def key(self) -> str:
-        """The name under which a finished cell is found again."""
+        """The identifier of the cell in its table: a hash of its fields."""
         defaults = {field.name: field.default for field in fields(self) if field.name in self.LATER}
         parts = {name: value for name, value in asdict(self).items() if defaults.get(name) != value}
         text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
@@ -46,12 +46,12 @@ class AnyCell:
 
     @property
     def columns(self) -> dict[str, Any]:
-        """What a row of its table begins with: the key, and all fields but the name of the experiment."""
+        """The first columns of its row: the key, and all fields except the name of the experiment."""
         values = asdict(self)
         del values["experiment"]
         return {"key": self.key, **values}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """The cell that `to_dict` wrote; a key that it does not know is an error."""
+        """Restore a cell from the result of `to_dict`; an unknown key is an error."""
         return from_fields(cls, data, "cell")

@@ -1,4 +1,4 @@
-"""Cells in processes of their own: whatever happens to one costs that cell only."""
+"""Run each cell in a separate process, so that a crash affects that cell only."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from seq2tens.experiments.core.cells import AnyCell
 from seq2tens.experiments.core.rows import AnyRow
 
 KILLED = f"ended by {signal.SIGKILL.name}"
-# Exit code of a worker where another process is at work on the cell.
+# Exit code of a worker if another process is running the cell.
 TAKEN = 75
-# Read by libraries when they are loaded, so they are set before.
+# Libraries read these variables when they are loaded, so they are set for the new process.
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
-# Read by glibc. Without it tensors of some megabytes go back to the system when they are freed, and the pages
-# of the next one are asked for anew: a tenth of a training step of FCN-LS2T on the stays.
+# Read by glibc. Without them, tensors of some megabytes are returned to the system when they are freed, and
+# the next one needs new pages: this takes a tenth of a training step of FCN-LS2T on the stays.
 HEAP = {"MALLOC_MMAP_THRESHOLD_": str(2**26), "MALLOC_TRIM_THRESHOLD_": str(2**30)}
-# What a process that was asked to end may take for it.
+# How long a process may take to end after SIGTERM.
 GRACE_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
 class Request:
-    """A cell, and what it needs to be run on some machine.
+    """A cell, and what a machine needs to run it.
 
-    `patience` is how many seconds to wait for another process that is at work on the cell, `options` are
+    `patience` is how many seconds to wait for another process that is running the cell; `options` are
     further arguments of the experiment's `measure`.
     """
 
@@ -49,44 +49,44 @@ class Request:
 
     @property
     def folder(self) -> Path:
-        """Where the cell keeps its state meanwhile."""
+        """The folder for the state of the unfinished cell."""
         return Path(self.scratch, self.cell.key)
 
     @property
     def lock(self) -> Path:
-        """Held while a process is at work on the cell."""
+        """The lock file that a process holds while it runs the cell."""
         return Path(self.scratch, f"{self.cell.key}.lock")
 
     @property
     def claim(self) -> Path:
-        """Held by a run on this machine until the cell is in its table."""
+        """The lock file that a run on this machine holds until the cell is in its table."""
         return Path(self.scratch, f"{self.cell.key}.claim")
 
     @property
     def log(self) -> Path:
-        """What the process has to say; kept if it fails."""
+        """The file with the stderr of the process; kept if it fails."""
         return Path(self.scratch, f"{self.cell.key}.log")
 
     def clean(self) -> None:
-        """Remove what is not needed once the cell is finished."""
+        """Remove the files that are not needed once the cell is finished."""
         shutil.rmtree(self.folder, ignore_errors=True)
         for path in (self.log, self.lock):
             path.unlink(missing_ok=True)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON data."""
+        """The request as JSON data."""
         return {**vars(self), "cell": self.cell.to_dict()}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Request:
-        """The request that `to_dict` wrote."""
+        """Restore a request from the result of `to_dict`."""
         cell = registry.find(data["cell"]["experiment"]).cell
         return cls(**{**data, "cell": cell.from_dict(data["cell"])})
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How it went: a row, or the reason why there is none; neither where another process is at work on it."""
+    """The outcome of a cell: a row, or the reason of a failure; neither if another process is running it."""
 
     cell: AnyCell
     row: AnyRow | None = None
@@ -99,7 +99,7 @@ class Outcome:
 
 
 class Processes:
-    """The processes that are running, one for each thread that calls `run`."""
+    """The running processes, one for each thread that calls `run`."""
 
     def __init__(self) -> None:
         self._running: list[subprocess.Popen[bytes]] = []
@@ -119,7 +119,7 @@ class Processes:
             return _outcome(request, code, answer)
 
     def stop(self) -> None:
-        """End all processes; none will be started any more."""
+        """End all processes and start no more."""
         with self._lock:
             self._stopped = True
         for process in self._running:
@@ -141,7 +141,7 @@ class Processes:
 
 
 def _launch(request: Request, answer: Path) -> subprocess.Popen[bytes]:
-    """A worker with its request; it ends when its stdin does, so that none outlives this process."""
+    """Start a worker and send its request; it ends when its stdin closes, so that none outlives us."""
     with open(request.log, "wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "seq2tens.experiments.core.worker"],
@@ -149,11 +149,11 @@ def _launch(request: Request, answer: Path) -> subprocess.Popen[bytes]:
             stdout=subprocess.DEVNULL,
             stderr=log,
             env=HEAP | os.environ | dict.fromkeys(THREADS, str(request.threads)),
-            start_new_session=True,  # Ctrl-C is for this process, which decides what becomes of the others
+            start_new_session=True,  # Ctrl-C reaches this process only, which then stops the others
         )
     assert process.stdin is not None
     line = json.dumps({"request": request.to_dict(), "answer": str(answer)})
-    with contextlib.suppress(BrokenPipeError):  # it has ended already, and its exit code will tell
+    with contextlib.suppress(BrokenPipeError):  # the worker has ended already, which its exit code reports
         process.stdin.write(f"{line}\n".encode())
         process.stdin.flush()
     return process
@@ -182,7 +182,7 @@ def _reason(request: Request, code: int) -> str:
 
 
 def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    """To the process and those that it has started."""
+    """Send a signal to a process and its children."""
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)

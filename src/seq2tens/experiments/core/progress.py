@@ -1,4 +1,4 @@
-"""How far a run is: a line for every cell, and a bar under them in a terminal."""
+"""Progress of a run: a line for each finished cell, with a bar below in a terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seq2tens.training.progress import Style, clock, decide
 
 
 class Progress:
-    """Shows cells as they come to their end, in a style as in training."""
+    """Shows cells as they finish; the styles are those of training."""
 
     def __init__(self, style: Style, total: int, console: Console | None = None) -> None:
         self.console = console or Console(stderr=True)
@@ -35,7 +35,7 @@ class Progress:
         self.bar.stop()
 
     def show(self, outcome: Outcome) -> None:
-        """Tell how one more cell went, and what is left."""
+        """Show the outcome of a cell and the remaining time."""
         self.done += 1
         self.bar.advance(self.task)
         if self.style == "silent":

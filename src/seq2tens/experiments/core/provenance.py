@@ -1,4 +1,4 @@
-"""Where a result comes from, and what it took: versions, commit, time and memory."""
+"""Provenance and cost of a result: versions, commit, time and memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def versions() -> str:
 
 
 def commit() -> str:
-    """The commit of the source tree, with "+" where files outside `results` differ; "" outside of one."""
+    """The commit of the source tree, with "+" if files outside `results` differ; "" if there is no tree."""
     package = Path(seq2tens.__file__).parent
     root = package.parents[1]
     if not (root / ".git").exists() or package != root / "src" / "seq2tens":
@@ -47,10 +47,10 @@ def _git(root: Path, *arguments: str) -> str:
 
 
 def peak_bytes() -> int:
-    """Memory of this process at its height."""
+    """The peak memory of this process."""
     status = Path("/proc/self/status")
     if status.exists():
-        # Linux passes the height of the parent on to a new program in `ru_maxrss`, but not here.
+        # On Linux, `ru_maxrss` includes the peak of the parent process; this value does not.
         height = re.search(r"^VmHWM:\s+(\d+) kB", status.read_text(), re.MULTILINE)
         if height:
             return int(height[1]) * 1024
@@ -61,19 +61,19 @@ def peak_bytes() -> int:
 
 
 def parameters(network: nn.Module) -> int:
-    """How many are trained."""
+    """The number of trainable parameters."""
     return sum(p.numel() for p in network.parameters() if p.requires_grad)
 
 
 def timed(work: Callable[[], T]) -> tuple[float, T]:
-    """Seconds, and what the work gave."""
+    """Call a function; return the seconds that it took and its result."""
     begin = time.perf_counter()
     result = work()
     return time.perf_counter() - begin, result
 
 
 def columns(threads: int, code: str) -> dict[str, Any]:
-    """What a row of every table ends with; `code` is the `commit` of when the work began."""
+    """The last columns of a row in every table; `code` is the `commit` when the work began."""
     return {
         "peak_mib": round(peak_bytes() / 2**20, 1),
         "threads": threads,

@@ -19,9 +19,9 @@ from seq2tens.experiments.core.processes import KILLED, Outcome, Processes, Requ
 from seq2tens.experiments.core.progress import Style
 from seq2tens.experiments.core.runner import Summary, collect, prepare, record
 
-# How often a cell is given to another machine after its own was lost.
+# How often a cell is submitted again after its machine was lost.
 SECOND_CHANCES = 2
-# How long it waits there for what may be left of the first attempt, where machines share their files.
+# How long it then waits for the lock of the first attempt, if machines share their files.
 PATIENCE_SECONDS = 60.0
 CONNECT_SECONDS = 10.0
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -40,23 +40,23 @@ def run_on_ray(
 ) -> Summary:
     """Run every cell that is not in the table yet, each as a task of a Ray cluster.
 
-    A machine that is lost costs its cells only, and these are given to others, twice at most, as is a cell
-    whose process was killed. Every machine needs this library and the data at the same path.
+    The cells of a lost machine, and cells whose process was killed, are submitted again, at most twice. Every
+    machine needs this library, and the data at the same path.
 
     Args:
         cells: what to run, in this order.
         results: the table, on this machine; a row is added as soon as a cell is finished.
-        address: of the cluster, `HOST:PORT`, or `"auto"` for the one that this machine belongs to.
-        threads: for each cell.
+        address: address of the cluster, `HOST:PORT`, or `"auto"` for the one that this machine belongs to.
+        threads: number of threads of each cell.
         data: folder of the data sets, by default that of the environment variable SEQ2TENS_DATA here.
-        scratch: folder for what is needed meanwhile, made on every machine; by default `.seq2tens` beside the
-            table. Where machines share it, a cell that is given to another goes on from where it was.
+        scratch: folder for the state of unfinished cells, created on every machine; by default `.seq2tens`
+            next to the table. If machines share it, a cell resumes its training on another machine.
         progress: `"auto"` or True, `"bar"`, `"lines"`, `"silent"` or False.
         options: further arguments of the experiment, as for `run`.
     """
     requests = prepare(cells, results, threads=threads, data=data, scratch=scratch, **options)
     ray = _connect(address)
-    with contextlib.redirect_stdout(sys.stderr):  # Ray tells of lost machines there, up to the very end
+    with contextlib.redirect_stdout(sys.stderr):  # Ray reports lost machines on stdout, up to the end
         try:
             _check_cores(ray, threads)
             by_cell = {request.cell: request for request in requests}
@@ -67,7 +67,7 @@ def run_on_ray(
 
 
 def _connect(address: str) -> Any:
-    """Ray, connected to the cluster."""
+    """Import Ray and connect to the cluster."""
     if importlib.util.find_spec("ray") is None:
         raise ImportError("running cells on a cluster needs ray: pip install 'seq2tens[ray]'")
     if address != "auto":
@@ -77,8 +77,8 @@ def _connect(address: str) -> Any:
         )
         _check_answers(host, int(port))
         if host in LOOPBACK:
-            # Ray takes a loopback address for another name of this machine, and looks for the cluster at its
-            # outward address. This variable, read when Ray is imported, says that the machine has none.
+            # Ray replaces a loopback address by the external address of this machine and looks for the
+            # cluster there. This variable, read when Ray is imported, turns that off.
             os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     ray = importlib.import_module("ray")
@@ -90,7 +90,7 @@ def _connect(address: str) -> Any:
 
 
 def _check_answers(host: str, port: int) -> None:
-    """Ray itself would try for minutes."""
+    """Check that the address answers; Ray itself would retry for minutes."""
     try:
         socket.create_connection((host.strip("[]"), port), CONNECT_SECONDS).close()
     except OSError as error:
@@ -108,7 +108,7 @@ def _check_cores(ray: Any, threads: int) -> None:
 
 
 def _run(request: Request) -> Outcome:
-    """On some machine of the cluster: a process of its own, as on this machine."""
+    """Run a cell on a machine of the cluster, in a separate process."""
     outcome = Processes().run(request)
     if outcome.row is not None:
         request.clean()
@@ -116,7 +116,7 @@ def _run(request: Request) -> Outcome:
 
 
 def _outcomes(ray: Any, requests: Sequence[Request]) -> Iterator[Outcome]:
-    """Give out all cells, and again those that are lost with their machines."""
+    """Submit all cells, and submit those again that were lost with their machines."""
     task = ray.remote(max_retries=0)(_run)
 
     def submit(request: Request) -> Any:
@@ -133,13 +133,14 @@ def _outcomes(ray: Any, requests: Sequence[Request]) -> Iterator[Outcome]:
             again = replace(request, patience=PATIENCE_SECONDS)
             running[submit(again)] = (again, losses + 1)
         else:
-            yield Outcome(request.cell, reason=f"what ran it was lost {losses + 1} times")
+            yield Outcome(request.cell, reason=f"its machine or process was lost {losses + 1} times")
 
 
 def _result(ray: Any, reference: Any, request: Request) -> Outcome | None:
-    """How a task ended, None where its machine or its process was lost.
+    """The outcome of a task, or None if its machine or its process was lost.
 
-    A machine that goes down kills one process after the other, so that one may still tell of another's end.
+    A machine that shuts down kills its processes one after the other, so a task may still report that its
+    worker was killed.
     """
     try:
         outcome: Outcome = ray.get(reference)

@@ -1,4 +1,4 @@
-"""What an experiment is, as data."""
+"""The registry of experiments."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from seq2tens import _checks as check
 from seq2tens.experiments.core.cells import AnyCell
 from seq2tens.experiments.core.rows import AnyRow, RowTable
 
-# Each is a folder of this name with an `EXPERIMENT`, a function `measure` that turns a cell into a row, and a
-# module `report` whose function `section` turns rows into a section of a report.
+# Each is a package of this name with an `EXPERIMENT`, a function `measure` that turns a cell into a row, and
+# a module `report` whose function `section` turns rows into a section of a report.
 NAMES = ("tsc", "mortality", "imputation")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """An experiment with its command, its cost and what to expect of it.
+    """An experiment with its command, its cost and its expected results.
 
-    `datasets` and `models` are all that there are, in the order in which they are run. `cell` is what its
-    cells are, and `table` how they are kept when they are finished.
+    `datasets` and `models` list all of them, in the order in which they are run. `cell` is the class of its
+    cells, and `table` reads and writes its finished cells.
     """
 
     name: str
@@ -35,17 +35,17 @@ class Experiment:
 
 
 def find(name: str) -> Experiment:
-    """The experiment of this name."""
+    """Find the experiment with this name."""
     return _module(name).EXPERIMENT
 
 
 def measure(cell: AnyCell, threads: int, **options: Any) -> AnyRow:
-    """Run a cell in this process, as its experiment does."""
+    """Run a cell in this process, with the `measure` of its experiment."""
     return _module(cell.experiment).measure(cell, threads, **options)
 
 
 def section(name: str, rows: Sequence[AnyRow], **options: Any) -> Any:
-    """The section of a report about an experiment; what draws is imported here."""
+    """The section of a report about an experiment; plotting libraries are imported only here."""
     return _module(name, ".report").section(rows, **options)
 
 

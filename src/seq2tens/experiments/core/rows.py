@@ -1,7 +1,7 @@
 """Results tables: CSV files with a row for every finished cell.
 
-A table is read whole, checked, and written whole under a lock: a table with the right name is complete
-whatever happens, and several processes may add to it.
+A table is read, checked and rewritten as a whole under a lock, and replaced atomically. So it is always
+complete, and several processes may add rows to it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from seq2tens._storage import write_atomically
 
 
 class AnyRow:
-    """A finished cell of some experiment: a dataclass whose fields are the columns of its table.
+    """A finished cell of an experiment: a dataclass whose fields are the columns of its table.
 
-    All tables have the columns below: the key of the cell, the memory of the process at its height, libraries
-    included, its threads, the versions of what was installed, the commit of the source tree, with `"+"` where
-    it was changed, empty outside of one, and when it was finished, as in ISO 8601.
+    All tables have the columns below: the key of the cell, the peak memory of the process, including
+    libraries, its number of threads, the versions of installed packages, the commit of the source tree, with
+    `"+"` if it was changed and empty if there is no tree, and the time when the cell finished, in ISO 8601.
     """
 
     key: str
@@ -35,7 +35,7 @@ class AnyRow:
     versions: str
     commit: str
     finished: str
-    # Columns with numbers in [0, 1], and columns with seconds and the like.
+    # Columns with numbers in [0, 1], and columns with non-negative numbers such as seconds.
     SHARES: ClassVar[tuple[str, ...]] = ()
     AMOUNTS: ClassVar[tuple[str, ...]] = ()
 
@@ -51,12 +51,12 @@ class AnyRow:
 
     @property
     def headline(self) -> str:
-        """How it went, in a few words."""
+        """The main result, in a few words."""
         raise NotImplementedError
 
     @property
     def told(self) -> str:
-        """The old name of `headline`, for one release."""
+        """The old name of `headline`, kept for one release."""
         warn_moved("told", "headline")
         return self.headline
 
@@ -72,10 +72,10 @@ _COLUMN_TYPES: dict[str, tuple[Callable[[str], Any], str]] = {
 
 
 class RowTable(Generic[R]):
-    """How rows of one kind are kept in files.
+    """Reads and writes tables with rows of one kind.
 
-    Columns with a default were added later, at the end: a table without them is read all the same, and has
-    them as soon as a row is added to it.
+    Columns with a default were added later, at the end: a table without them can still be read, and gets them
+    when a row is added to it.
     """
 
     def __init__(self, row: type[R]) -> None:
@@ -88,8 +88,8 @@ class RowTable(Generic[R]):
     def read(self, path: str | Path) -> list[R]:
         """All finished cells, in the order in which they were added.
 
-        A table with other columns, cells that cannot be read or a cell that is there twice is an error. Rows
-        of one from before some column existed have that column's default.
+        Unknown columns, invalid entries and duplicate cells are errors. In a table that was written before a
+        column existed, rows have that column's default.
         """
         lines = csv_lines(path)
         header = next(lines, (1, []))[1]
@@ -98,16 +98,16 @@ class RowTable(Generic[R]):
         for number, cells in lines:
             place = f"{path}, line {number}"
             row = self._row(header, cells, place)
-            require(row.key not in rows, f"{place}: the cell {row.key} must be there once, got it again")
+            require(row.key not in rows, f"{place}: the cell {row.key} must occur once, got it again")
             rows[row.key] = row
         return list(rows.values())
 
     def append(self, path: str | Path, row: R) -> bool:
-        """Add a row at the end, unless its cell is there already; True if it was added.
+        """Add a row at the end, unless the table has its cell already; return whether it was added.
 
-        The file is made if it does not exist, and gets the columns that it does not have yet.
+        The file is created if it does not exist, and gets the columns that it does not have yet.
         """
-        path = Path(os.path.realpath(path))  # the lock is that of the file, whatever links lead to it
+        path = Path(os.path.realpath(path))  # all links to a file share its lock
         path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(path.with_name(f".{path.name}.lock")):
             rows = self.read(path) if path.exists() else []
@@ -118,7 +118,7 @@ class RowTable(Generic[R]):
         return True
 
     def finished(self, path: str | Path) -> set[str]:
-        """The keys of all finished cells; none where there is no table yet."""
+        """The keys of all finished cells; empty if the table does not exist yet."""
         return {row.key for row in self.read(path)} if Path(path).exists() else set()
 
     def _check_header(self, header: list[str], path: str | Path) -> None:
@@ -150,7 +150,7 @@ class RowTable(Generic[R]):
 
 
 def csv_text(lines: Iterable[Iterable[object]]) -> str:
-    """Lines of cells as the text of a file."""
+    """Format lines of cells as CSV text."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(lines)
     return text.getvalue()
@@ -164,7 +164,7 @@ def _text(path: str | Path) -> str:
 
 
 def csv_lines(path: str | Path) -> Iterator[tuple[int, list[str]]]:
-    """The number of each line of a file, and its cells."""
+    """Yield the number and the cells of each line of a file."""
     reader = csv.reader(io.StringIO(_text(path)), strict=True)
     try:
         for cells in reader:

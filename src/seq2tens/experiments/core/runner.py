@@ -1,4 +1,4 @@
-"""Run cells on this machine, and add those that finish to a table."""
+"""Run cells on this machine, and add finished ones to a table."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from seq2tens.experiments.core.progress import Progress, Style
 
 @dataclass
 class Summary:
-    """What became of a run: cells that are new in the table, and those that failed with their reasons.
+    """The summary of a run: cells that were added to the table, and failed cells with their reasons.
 
-    `elsewhere` are cells that another process was at work on, or had finished meanwhile.
+    `elsewhere` are cells that another process was running, or had finished in the meantime.
     """
 
     done: list[AnyCell] = field(default_factory=list)
@@ -29,7 +29,7 @@ class Summary:
     elsewhere: list[AnyCell] = field(default_factory=list)
 
     def __add__(self, other: Summary) -> Summary:
-        """Both of two runs."""
+        """Combine the summaries of two runs."""
         return Summary(self.done + other.done, self.failed | other.failed, self.elsewhere + other.elsewhere)
 
 
@@ -44,18 +44,18 @@ def run(
     progress: Style = "auto",
     **options: Any,
 ) -> Summary:
-    """Run every cell that is not in the table yet, each in a process of its own.
+    """Run every cell that is not in the table yet, each in a separate process.
 
-    A process that dies costs its cell only; a cell that fails does not keep the others from running.
+    If a process crashes or a cell fails, the other cells still run.
 
     Args:
         cells: what to run, in this order.
         results: the table; a row is added as soon as a cell is finished.
-        workers: how many cells at a time.
-        threads: of all workers together, divided among them; by default as many as this process may use.
+        workers: number of cells to run in parallel.
+        threads: number of threads of all workers together; by default the number of cores of this process.
         data: folder of the data sets, by default that of the environment variable SEQ2TENS_DATA.
-        scratch: folder for what is needed meanwhile, such as the state of a training, from which the next run
-            goes on; by default `.seq2tens` beside the table.
+        scratch: folder for the state of unfinished cells, such as checkpoints, from which the next run
+            resumes; by default `.seq2tens` next to the table.
         progress: `"auto"` or True, `"bar"`, `"lines"`, `"silent"` or False.
         options: further arguments of the experiment, such as `skip_bad` of the mortality experiment.
     """
@@ -68,7 +68,7 @@ def run(
 
 
 def cores() -> int:
-    """How many this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -81,7 +81,7 @@ def prepare(
     scratch: str | Path | None = None,
     **options: Any,
 ) -> list[Request]:
-    """What is still to be run."""
+    """Requests for the cells that are not finished yet."""
     check.positive_int("threads", threads)
     folder = Path(results).parent / ".seq2tens" if scratch is None else Path(scratch)
     data = os.environ.get("SEQ2TENS_DATA") if data is None else data
@@ -95,7 +95,7 @@ def prepare(
 
 
 def finished(cells: Sequence[AnyCell], results: str | Path) -> set[str]:
-    """Keys of the finished cells in a table, which belongs to the experiment of these cells."""
+    """Keys of the finished cells in a table of the same experiment."""
     return {key for name in _experiments(cells) for key in registry.find(name).table.finished(results)}
 
 
@@ -106,7 +106,7 @@ def _experiments(cells: Sequence[AnyCell]) -> list[str]:
 
 
 def record(outcome: Outcome, request: Request, results: str | Path) -> Outcome:
-    """Add a finished cell to the table; one that is there already counts as another run's."""
+    """Add a finished cell to the table; if it is there already, the outcome is that of another run."""
     if outcome.row is None:
         return outcome
     added = registry.find(outcome.cell.experiment).table.append(results, outcome.row)
@@ -115,7 +115,7 @@ def record(outcome: Outcome, request: Request, results: str | Path) -> Outcome:
 
 
 def collect(outcomes: Iterator[Outcome], total: int, progress: Style) -> Summary:
-    """Tell of cells as they come to their end."""
+    """Show outcomes as they arrive, and summarise them."""
     summary = Summary()
     with Progress(progress, total) as display:
         for outcome in outcomes:
@@ -130,12 +130,12 @@ def collect(outcomes: Iterator[Outcome], total: int, progress: Style) -> Summary
 
 
 def _outcomes(requests: Iterable[Request], results: str | Path, workers: int) -> Iterator[Outcome]:
-    """Run and record them, so many at a time; when the caller stops listening, all processes end."""
+    """Run and record cells in parallel; all processes end when the caller closes this generator."""
     processes = Processes()
 
     def run_one(request: Request) -> Outcome:
         request.claim.parent.mkdir(parents=True, exist_ok=True)
-        # From before the look at the table until the row is there, or two runs would find the cell missing.
+        # The claim lasts until the row is in the table; otherwise two runs could both find the cell missing.
         with exclusive(request.claim, wait=False) as ours:
             if not ours or request.cell.key in finished([request.cell], results):
                 return Outcome(request.cell)

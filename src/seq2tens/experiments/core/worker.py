@@ -1,7 +1,7 @@
-"""A process for one cell: `python -m seq2tens.experiments.core.worker`, started by `processes.Processes`.
+"""The process of one cell: `python -m seq2tens.experiments.core.worker`, started by `processes.Processes`.
 
-The first line of stdin is the request. When stdin ends, the parent is gone, and this process ends too: a cell
-that nobody waits for would only be in the way of the next run.
+The first line of stdin is the request. When stdin closes, the parent has ended, and this process ends too: an
+orphaned cell would only block the next run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from seq2tens.experiments.core.registry import measure
 
 
 def main() -> int:
-    """Answer the request; the exit code."""
+    """Answer the request and return the exit code."""
     message = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_parent, daemon=True).start()
     request = Request.from_dict(message["request"])
@@ -44,11 +44,11 @@ def _answer(request: Request, answer: Path) -> None:
 
 
 def _end_with_parent() -> None:
-    """Wait for the end of stdin, by its descriptor: Python's own object is locked while it is read."""
+    """End this process when stdin closes; reads the descriptor, since `sys.stdin` may be locked."""
     while os.read(0, 1024):
         pass
     if os.getpgrp() == os.getpid():
-        os.killpg(0, signal.SIGKILL)  # with the processes that this one has started
+        os.killpg(0, signal.SIGKILL)  # including child processes
     os._exit(1)
 
 

@@ -1,4 +1,4 @@
-"""The paper's imputation experiment: turning digits, figures of a game and stays in intensive care."""
+"""The paper's imputation experiment: rotating digits, characters of a game and stays in intensive care."""
 
 from seq2tens.experiments.imputation.data import check_present
 from seq2tens.experiments.imputation.experiment import EXPERIMENT, cells, measure

@@ -1,4 +1,4 @@
-"""The data sets of the imputation experiment, each with what is trained on and what is scored."""
+"""The data sets of the imputation experiment, with their training and test parts."""
 
 from __future__ import annotations
 
@@ -18,26 +18,27 @@ from seq2tens.data.datasets._folders import dataset_folder, existing
 from seq2tens.experiments.imputation.models import SETTINGS
 from seq2tens.models.gpvae import Part
 
-# Of the observed values of a stay one in so many is drawn, with replacement, to be a hole.
+# One in this many observed values of a stay is drawn, with replacement, to be hidden.
 ONE_HOLE_IN = 10
-# The order of stays of the published experiments, that of a file system, is lost, and it matters.
+# Scores depend on the order of stays. That of the published experiments, from a file system, is unknown, so
+# they are averaged over this many random orders.
 ORDERS = 20
-# Sequences at a time where a part is gone through.
+# The number of sequences per block in a pass over a part.
 BLOCK = 64
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What there is of a data set.
+    """The parts of a data set.
 
     Attributes:
-        train: what is trained on.
-        watched: what is scored after every epoch, for the curve; nothing is chosen by it. None for nothing.
-        test: what is imputed and scored.
-        labels: of the test part, for a classifier on imputed sequences; None where there are none.
+        train: the training part.
+        watched: a part that is scored after every epoch, only for the learning curve; or None.
+        test: the part that is imputed and scored.
+        labels: labels of the test part, for a classifier on imputed sequences; or None.
         binary: whether values are 0 and 1.
-        orders: random orders of the test part over which a classifier's score is a mean; 0 for the one order
-            that it has.
+        orders: number of random orders of the test part over which the score of the classifier is averaged;
+            0 keeps the given order.
     """
 
     train: Part
@@ -49,13 +50,13 @@ class Parts:
 
 
 def load(dataset: str, folder: str | None) -> Parts:
-    """Read or make a data set; missing entries are the same in every run."""
+    """Read or generate a data set; the same entries are missing in every run."""
     check.choice("dataset", dataset, tuple(SETTINGS))
     return _LOADERS[SETTINGS[dataset].data](folder)
 
 
 def check_present(datasets: Sequence[str], folder: str | Path | None) -> None:
-    """Refuse a folder without the files of these data sets; figures, which take long, are not read."""
+    """Refuse a folder without the files of these data sets; Sprites, which takes long, is not read."""
     for dataset in datasets:
         check.choice("dataset", dataset, tuple(SETTINGS))
         _PRESENCE[SETTINGS[dataset].data](folder)
@@ -66,7 +67,7 @@ class _Loader(Protocol):
 
 
 def _healing_mnist(folder: str | None) -> Parts:
-    """All sequences but those of the test part are trained on; hence it is these that are watched."""
+    """All sequences outside the test part are for training, so the test part is the watched one."""
     digits = healing_mnist.load(folder, validation=False)
     return Parts(digits.train, digits.test, digits.test, digits.test.labels, binary=True)
 
@@ -77,8 +78,9 @@ def _sprites(folder: str | None) -> Parts:
 
 
 def _physionet(folder: str | None) -> Parts:
-    """The data of BRITS: set a, the last value of each hour, with holes. It is trained on and imputed alike:
-    outcomes are not used in training, nor is what the holes hide.
+    """The data of BRITS: set a, the last value of each hour, with hidden entries.
+
+    The same stays are for training and test: neither outcomes nor hidden entries are used in training.
     """
     stays = physionet2012.grid(physionet2012.load_set("a", folder, pick="last").stays, pick="last")
     measured = np.flatnonzero(stays.observed.any(axis=(1, 2)))
@@ -103,14 +105,14 @@ _PRESENCE: dict[str, Callable[[str | Path | None], object]] = {
 
 
 def standardised(part: Incomplete) -> Incomplete:
-    """Each channel with mean 0 and variance 1 over what was observed; a constant one is only shifted."""
+    """Scale each channel to mean 0 and variance 1 over observed entries; a constant one is only shifted."""
     scaler = Scaler().fit(from_cube(part.with_nan))
     scaled = scaler.transform(from_cube(part.truth)).values
     return replace(part, truth=scaled.reshape(part.truth.shape))
 
 
 def with_holes(part: Incomplete, seed: int = 0) -> Incomplete:
-    """Some observed entries of each sequence hidden, as in BRITS: a tenth, but some of them drawn twice."""
+    """Hide some observed entries of each sequence, as in BRITS: a tenth, less those that are drawn twice."""
     generator, observed = np.random.default_rng(seed), part.observed.copy()
     for of_sequence in observed:
         candidates = np.flatnonzero(of_sequence)
@@ -119,7 +121,7 @@ def with_holes(part: Incomplete, seed: int = 0) -> Incomplete:
 
 
 def channel_means(part: Part) -> Float[np.ndarray, " channels"]:
-    """Of all that was observed, a few sequences at a time; 0 for a channel that never was."""
+    """The mean of the observed entries of each channel, computed in blocks; 0 if there are none."""
     totals: Any = 0.0
     counts: Any = 0
     for rows in blocks(len(part)):
@@ -130,5 +132,5 @@ def channel_means(part: Part) -> Float[np.ndarray, " channels"]:
 
 
 def blocks(n: int) -> list[np.ndarray]:
-    """Row numbers, a few at a time."""
+    """Row numbers in blocks."""
     return [np.arange(start, min(start + BLOCK, n)) for start in range(0, n, BLOCK)]

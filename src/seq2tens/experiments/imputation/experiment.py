@@ -1,4 +1,4 @@
-"""The paper's imputation experiment: turning digits, figures of a game and stays in intensive care."""
+"""The paper's imputation experiment: rotating digits, characters of a game and stays in intensive care."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ from seq2tens.training import CSVLog, Result, Source, Subset, fit
 from seq2tens.training.rng import initial
 
 RULES: dict[str, Fill] = {"mean": by_mean, "forward": by_forward}
-# Columns about the training of a rule, which has none.
+# Columns about training, for rules that are not trained.
 NOT_TRAINED = {
     **dict.fromkeys(("validation_nll", "validation_mse", "epochs", "parameters", "epoch_seconds")),
     "fit_seconds": 0.0,
 }
-# Of the recurrent state, as its authors have it.
+# The size of the recurrent state, as published.
 BRITS_WIDTH = 108
-# Sequences that are scored after every epoch, for the curve only.
+# The number of sequences that are scored after every epoch, only for the learning curve.
 WATCHED = 2000
 EXPERIMENT = Experiment(
     name="imputation",
@@ -78,14 +78,14 @@ def cells(
     epochs: int | None = None,
     limit: int | None = None,
 ) -> list[ImputationCell]:
-    """All cells, seed by seed; a rule that is not trained has one for each data set.
+    """All cells, seed by seed; a rule that is not trained has one cell per data set.
 
     Args:
-        datasets: their names, with None all of them.
-        models: their names, with None those of the paper's table of the data set.
-        seeds: runs of each trained model: seeds 0 to `seeds` - 1.
-        epochs: at most so many, with None as many as in the paper.
-        limit: train on so many sequences only, the first ones.
+        datasets: names of data sets; None selects all of them.
+        models: names of models; None selects those of the paper's table for the data set.
+        seeds: number of runs of each trained model: seeds 0 to `seeds` - 1.
+        epochs: maximum number of epochs; None is the paper's.
+        limit: train on the first `limit` sequences only.
     """
     datasets = list(datasets or SETTINGS)
     for name in datasets:
@@ -112,7 +112,7 @@ def _cell(dataset: str, model: str, seed: int, epochs: int | None, limit: int | 
 
 
 class Trained(NamedTuple):
-    """How entries are filled, and how that was learned, if it was; `columns` are those of a row about it."""
+    """A function that fills entries, and, if it was trained, the result of the training and its columns."""
 
     fill: Fill
     result: Result | None = None
@@ -131,13 +131,13 @@ def measure(
 
     Args:
         cell: what to run.
-        threads: for the row; torch's own number is the caller's affair.
+        threads: number of threads, for the row only; the caller sets that of torch.
         data: folder with the data sets.
-        checkpoint: folder in which the training keeps its state, and `history.csv`, what it has been like so
-            far; a second call goes on there.
-        keep: folder for the curve and the pictures of the cell; with None there are none.
+        checkpoint: folder for the state of the training, from which a second call resumes, and for its
+            history so far, `history.csv`.
+        keep: folder for the learning curve and the pictures of the cell; None writes none.
     """
-    commit = provenance.commit()  # of the code that is running, not of what it may be in some hours
+    commit = provenance.commit()  # of the running code; the source tree may change during training
     prepare_seconds, parts = provenance.timed(lambda: load(cell.dataset, data))
     trained = _train(cell, parts, checkpoint)
     predict_seconds, (tally, scores) = provenance.timed(lambda: _score(trained, parts))
@@ -169,7 +169,7 @@ def _train_imputer(cell: ImputationCell, parts: Parts) -> Trained:
     rows = np.arange(min(cell.limit or len(parts.train), len(parts.train)))
     imputer = _new_imputer(cell)
     seconds, _ = provenance.timed(lambda: imputer.fit(parts.train[rows].with_nan.transpose(0, 2, 1)))
-    if getattr(imputer, "interrupted_", False):  # what was trained in part is no result
+    if getattr(imputer, "interrupted_", False):  # an incomplete training is not a result
         raise KeyboardInterrupt
     weights = imputer.weights_.values() if cell.model == "brits" else imputer.network_.parameters()
     columns = {
@@ -182,7 +182,7 @@ def _train_imputer(cell: ImputationCell, parts: Parts) -> Trained:
 
 
 def _new_imputer(cell: ImputationCell) -> Any:
-    """BRITS as published, others with their default settings."""
+    """Create an imputer: BRITS as published, others with their default settings."""
     options: dict[str, Any] = {"epochs": cell.epoch_limit, "random_state": cell.seed, "device": "cpu"}
     if cell.model == "brits":
         batch_size = SETTINGS[cell.dataset].batch_size
@@ -212,12 +212,12 @@ def _train_network(cell: ImputationCell, parts: Parts, checkpoint: Path | None) 
 
 
 def _first(source: Source, n: int) -> Source:
-    """So many rows, all for 0."""
+    """The first `n` rows; all of them for 0."""
     return Subset(source, torch.arange(n)) if 0 < n < len(source) else source
 
 
 def _score(trained: Trained, parts: Parts) -> tuple[Tally, dict[str, Any]]:
-    """Impute the test part; what was counted, and columns of the row."""
+    """Impute the test part; return the tally and the columns of the row."""
     source = IncompleteSource(parts.test, scored=True)
     tally = Tally(binary=parts.binary, keep=parts.labels is not None)
     for rows in blocks(len(source)):
@@ -235,7 +235,7 @@ def _areas(tally: Tally, parts: Parts) -> dict[str, Any]:
 
 
 def _training(network: GPVAE, result: Result, parts: Parts) -> dict[str, Any]:
-    """Columns about the training."""
+    """The columns about the training."""
     seconds = [row["seconds"] for row in result.history]
     last = result.history[-1]
     return {
@@ -249,7 +249,7 @@ def _training(network: GPVAE, result: Result, parts: Parts) -> dict[str, Any]:
 
 
 def _keep(files: CellFiles, cell: ImputationCell, trained: Trained, parts: Parts, tally: Tally) -> None:
-    """The small files beside the table."""
+    """Write the small files next to the table."""
     if trained.result is not None:
         write_curve(files.curve, trained.result.history, _validation_error(parts))
     if curve := tally.calibration():

@@ -19,7 +19,7 @@ _COLOURS = (ORANGE, BLUE, INK, FAINT)
 
 
 class Line(NamedTuple):
-    """Points of a model in a figure."""
+    """The line of a model in a figure."""
 
     label: str
     x: Sequence[float]
@@ -28,7 +28,7 @@ class Line(NamedTuple):
 
 @styled
 def curves(lines: Sequence[Line], title: str) -> Figure:
-    """One line per model over epochs."""
+    """Plot a line per model over epochs."""
     figure, axes = _axes(3.6)
     _draw(axes, lines)
     axes.set_xlabel("epoch")
@@ -39,7 +39,7 @@ def curves(lines: Sequence[Line], title: str) -> Figure:
 
 @styled
 def calibration(lines: Sequence[Line], predicted: str, observed: str) -> Figure:
-    """What is found against what was predicted; a model that knows what it knows lies on the diagonal."""
+    """Plot observed against predicted frequencies; a calibrated model lies on the diagonal."""
     figure, axes = _axes(4.4)
     axes.plot([0, 1], [0, 1], color=FAINT, lw=1, ls="--")
     _draw(axes, lines)
@@ -53,14 +53,14 @@ def calibration(lines: Sequence[Line], predicted: str, observed: str) -> Figure:
 
 @styled
 def frames(path: Path) -> Figure:
-    """A picture as it was kept, with its rows named."""
+    """Show a saved picture with names for its rows."""
     from matplotlib.image import imread
 
     image = imread(path)
     height, width = image.shape[:2]
     figure = Figure(figsize=(WIDTH, 0.1 + (WIDTH - 0.8) * height / width))
     axes = figure.add_axes((0.8 / WIDTH, 0, 1 - 0.8 / WIDTH, 1))
-    # No resampling: pixels stay what they are, and the file small.
+    # Without resampling, pixels do not change and the file stays small.
     axes.imshow(image, interpolation="none", aspect="auto")
     row = height / (len(LINES) * SHOWN)
     axes.set_yticks([row * (i + 0.5) for i in range(len(LINES) * SHOWN)], LINES * SHOWN)

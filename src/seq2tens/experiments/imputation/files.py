@@ -1,4 +1,4 @@
-"""What is kept of a cell besides its row: small files in folders beside the table, named by its key."""
+"""Files of a cell besides its row: small files in folders next to the table, named after its key."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FOLDER, _PICTURES = Path("curves", "imputation"), Path("figures", "imputation")
 
 
 class CellFiles(NamedTuple):
-    """Where a cell's files are, or would be."""
+    """The paths of a cell's files."""
 
     curve: Path
     calibration: Path
@@ -24,7 +24,7 @@ class CellFiles(NamedTuple):
 
 
 def cell_files(folder: Path, key: str) -> CellFiles:
-    """The files of a cell beside a table in this folder."""
+    """The paths of a cell's files for a table in this folder."""
     return CellFiles(
         folder / _FOLDER / f"{key}.csv",
         folder / _FOLDER / f"{key}-calibration.csv",
@@ -33,18 +33,18 @@ def cell_files(folder: Path, key: str) -> CellFiles:
 
 
 def write_curve(path: Path, history: Sequence[Mapping[str, float]], error: str) -> None:
-    """One line per epoch; `error` is the column of the history that is the error of validation."""
+    """Write one line per epoch; `error` is the column of the history with the validation error."""
     rows = [{**row, "validation_mse": row.get(error, "")} for row in history]
     _write(path, CURVE, [[row.get(name, "") for name in CURVE] for row in rows])
 
 
 def write_calibration(path: Path, levels: Sequence[tuple[float, float, int]]) -> None:
-    """One line per level."""
+    """Write one line per level."""
     _write(path, CALIBRATION, levels)
 
 
 def read(path: Path) -> dict[str, list[float]]:
-    """The columns of a curve; a column without numbers is left out, and so are all where there is no file."""
+    """Read the columns of a curve, without those that have empty cells; empty if there is no file."""
     if not path.exists():
         return {}
     lines = csv_lines(path)
@@ -57,12 +57,12 @@ def read(path: Path) -> dict[str, list[float]]:
 
 
 def _numbers(cells: list[str], expected: int, place: str) -> list[float | None]:
-    """Of a line; None where a cell is empty."""
+    """The numbers of a line, None for empty cells."""
     require(len(cells) == expected, f"{place}: must have {expected} cells like the header, got {len(cells)}")
     try:
         return [float(cell) if cell else None for cell in cells]
     except ValueError as error:
-        raise ArgumentError(f"{place}: must have numbers or nothing in its cells, {error}") from error
+        raise ArgumentError(f"{place}: must have numbers or empty cells, {error}") from error
 
 
 def _write(path: Path, header: Sequence[str], lines: Sequence[Sequence[object]]) -> None:
@@ -70,6 +70,6 @@ def _write(path: Path, header: Sequence[str], lines: Sequence[Sequence[object]])
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Whole or not at all."""
+    """Write a file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, content)

@@ -15,19 +15,19 @@ from seq2tens.training.schedules import Schedule
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What the paper says of a data set.
+    """The published settings for a data set.
 
     Attributes:
-        data: which data set is read.
-        n_channels: of a sequence.
-        steps: of a sequence.
-        network: given to `GPVAE`.
-        length_scale: of the Gaussian processes.
-        scale: of the Gaussian processes.
-        epochs: of the training.
-        batch_size: sequences in a step of training.
-        schedule: of the learning rate.
-        models: those that are run if none is named.
+        data: name of the data to read.
+        n_channels: number of channels.
+        steps: number of steps of a sequence.
+        network: arguments of `GPVAE`.
+        length_scale: length scale of the Gaussian processes.
+        scale: scale of the Gaussian processes.
+        epochs: number of epochs.
+        batch_size: sequences per training step.
+        schedule: schedule of the learning rate.
+        models: models that are run by default.
     """
 
     data: str
@@ -42,7 +42,7 @@ class Settings:
     models: tuple[str, ...] = ("mean", "forward", "vae", "hi-vae", "gp-vae", "gp-vae-bls2t")
 
     def recipe(self, epochs: int) -> Recipe:
-        """Published, with perhaps fewer epochs; the last weights are kept, as nothing was selected."""
+        """The published recipe with this number of epochs; it keeps the last weights, without selection."""
         return Recipe(
             epochs=epochs,
             batch_size=self.batch_size,
@@ -54,7 +54,7 @@ class Settings:
 
 
 def _frames(data: str, image_shape: tuple[int, int, int], steps: int, **network: Any) -> Settings:
-    """Of a data set of images."""
+    """The settings of a data set of images."""
     common = {"latent": 256, "decoder_sizes": (256, 256, 256), "window": 3, "image_shape": image_shape}
     return Settings(
         data=data,
@@ -70,7 +70,7 @@ def _frames(data: str, image_shape: tuple[int, int, int], steps: int, **network:
 SETTINGS = {
     "hmnist": _frames("hmnist", (28, 28, 1), 10, encoder_sizes=(256, 256), beta=0.8, likelihood="bernoulli"),
     "sprites": _frames("sprites", (64, 64, 3), 8, encoder_sizes=(32, 256, 256), beta=0.1),
-    # The paper's appendix tells of this setting beside the one of its table.
+    # The paper's appendix reports this setting in addition to that of its table.
     "sprites-conv256": replace(
         _frames("sprites", (64, 64, 3), 8, encoder_sizes=(256, 256, 256), beta=0.1),
         batch_size=16,
@@ -99,14 +99,14 @@ SETTINGS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """What a name stands for.
+    """A model of the experiment.
 
     Args:
-        name: as in the results table.
-        label: as in the paper's table; one that is not there is a variant of ours.
-        trained: whether it is trained in epochs, and not a rule.
-        network: given to `GPVAE`, None for what is no such network.
-        steps: whether the network wants to know the number of steps.
+        name: its name in the results table.
+        label: its name in the paper's table; those marked as ours are not there.
+        trained: whether it is trained in epochs; False for a rule.
+        network: arguments of `GPVAE`; None if it is not such a network.
+        steps: whether the network needs the number of steps.
     """
 
     name: str
@@ -147,7 +147,7 @@ MODELS: dict[str, Model] = {model.name: model for model in _LIST}
 
 
 def network(dataset: str, model: str) -> GPVAE:
-    """A new network with the published settings."""
+    """Create a network with the published settings."""
     check.choice("dataset", dataset, tuple(SETTINGS))
     settings, own = SETTINGS[dataset], MODELS[model].network
     check.require(own is not None, f"`model` must be an autoencoder, got {model!r}")

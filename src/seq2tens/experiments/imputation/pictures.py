@@ -1,4 +1,4 @@
-"""Frames of a few test sequences: what was left of them, what a model makes of it, and what they were."""
+"""Frames of a few test sequences: with missing entries, imputed, and original."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from torch import Tensor
 from seq2tens.experiments.imputation.scores import Fill, complete
 from seq2tens.models.gpvae import IncompleteBatch, IncompleteSource, Part
 
-# Sequences in a picture, spread over the test part; the same for every model.
+# The number of sequences in a picture, spread over the test part; the same ones for every model.
 SHOWN = 3
-# Frames side by side take no more pixels, so that files stay small.
+# The maximum width of frames side by side in pixels, so that files stay small.
 WIDTH = 300
 GAP = 2
 MISSING = np.array([0.35, 0.45, 0.6], dtype=np.float32)
@@ -23,7 +23,7 @@ Frames = Float[np.ndarray, "frames height width 3"]
 
 
 def picture(part: Part, image: tuple[int, int, int], fill: Fill) -> bytes:
-    """A PNG file with three rows of frames for each sequence: missing, imputed, original."""
+    """Create a PNG file with three rows of frames for each sequence: missing, imputed, original."""
     from matplotlib.image import imsave
 
     rows = torch.arange(SHOWN) * (len(part) // SHOWN)
@@ -42,19 +42,19 @@ def picture(part: Part, image: tuple[int, int, int], fill: Fill) -> bytes:
 
 
 def _frames(steps: Float[Tensor, "time channels"], image: tuple[int, int, int]) -> Frames:
-    """Some of the steps, evenly spread, as images."""
+    """Some evenly spaced steps as images."""
     shown = np.arange(0, len(steps), -(-len(steps) * (image[1] + GAP) // WIDTH))
     pixels = steps[shown].reshape(-1, *image).clamp(0, 1).numpy()
     return np.broadcast_to(pixels, (*pixels.shape[:3], 3))
 
 
 def _with_gaps(batch: IncompleteBatch, row: int, image: tuple[int, int, int]) -> Frames:
-    """Missing entries in a colour of their own."""
+    """The frames with missing entries in a separate colour."""
     seen = _frames(batch.observed[row].float(), image)
     return np.where(seen > 0, _frames(batch.values[row], image), MISSING)
 
 
 def _line(frames: Frames) -> Float[np.ndarray, "height width 3"]:
-    """Frames side by side, with white between them and below."""
+    """Put frames side by side, with white space between them and below."""
     padded = np.pad(frames, ((0, 0), (0, GAP), (0, GAP), (0, 0)), constant_values=1.0)
     return np.concatenate(list(padded), axis=1)

@@ -1,17 +1,17 @@
-"""The numbers that the paper reports for imputation; all but those with B-LS2T are Fortuin et al.'s."""
+"""The paper's numbers for imputation; all but those with B-LS2T are those of Fortuin et al."""
 
 from __future__ import annotations
 
 from seq2tens.experiments.report.tables import Score
 
-# What the paper measures on each data set; its tables have these columns.
+# The paper's measures on each data set, which are the columns of its tables.
 MEASURES = {
     "hmnist": ("nll", "mse", "auroc"),
     "sprites": ("mse",),
     "sprites-conv256": ("mse",),
     "physionet": ("auroc",),
 }
-# Mean and standard deviation of each measure of `MEASURES`, in their order, None where there is none.
+# Mean and standard deviation of each measure, in the order of `MEASURES`; None if there is none.
 _NUMBERS: dict[str, dict[str, tuple[tuple[float, float] | None, ...]]] = {
     "Mean imputation": {
         "hmnist": (None, (0.168, 0.0), (0.938, 0.0)),
@@ -45,10 +45,10 @@ _NUMBERS: dict[str, dict[str, tuple[tuple[float, float] | None, ...]]] = {
     },
     "BRITS": {"physionet": ((0.742, 0.008),)},
 }
-# With a convolution over time of width 256 and batches of 16; the paper's appendix has no deviations.
+# With a convolution over time of width 256 and batches of 16; the appendix has no standard deviations.
 _NUMBERS["GP-VAE"]["sprites-conv256"] = ((0.0014, 0.0),)
 _NUMBERS["GP-VAE (B-LS2T)"]["sprites-conv256"] = ((0.0013, 0.0),)
-# By the label of a model, the name of a data set and the name of a measure.
+# Scores by the label of a model, the name of a data set and the name of a measure.
 SCORES = {
     label: {
         dataset: {

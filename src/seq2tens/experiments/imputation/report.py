@@ -37,7 +37,7 @@ TITLES = {
     "auroc": "AUROC",
     "coverage": "in 90 % interval",
 }
-# Columns of a data set's table; those that the paper has not are ours alone.
+# Columns of the table of each data set; some are not in the paper.
 COLUMNS = {
     "hmnist": ("nll", "mse", "mse_probability", "auroc", "coverage"),
     "sprites": ("nll", "mse", "coverage"),
@@ -62,12 +62,12 @@ NOTES = {
         "the first half of them and scored on the second, the mean over random orders of the stays."
     ),
 }
-# The paper's claim: with the layer it is better than without it.
+# The paper's claim: B-LS2T improves GP-VAE.
 CLAIM = ("gp-vae-bls2t", "gp-vae")
 
 
 def section(rows: Sequence[ImputationRow], **options: Any) -> Section:
-    """All that finished cells say; `options` as in `ReportOptions`."""
+    """The section about finished cells; `options` as in `ReportOptions`."""
     scope = ReportOptions(**options)
     earlier = runs_over_seeds([row for row in rows if row.protocol != PROTOCOL])
     runs = runs_over_seeds([row for row in rows if row.protocol == PROTOCOL])
@@ -95,7 +95,7 @@ def _overview(runs: Sequence[ImputationRuns], earlier: Sequence[ImputationRuns])
 
 
 def _claims(runs: Sequence[ImputationRuns]) -> list[str]:
-    """GP-VAE with B-LS2T against the one without, wherever both were trained alike."""
+    """Compare GP-VAE with and without B-LS2T, where both were trained in the same way."""
     by_model = {(group.dataset, group.epoch_limit, group.limit, group.model): group for group in runs}
     trainings = dict.fromkeys(place[:3] for place, group in by_model.items() if group.model in CLAIM)
     pairs = [[by_model.get((*training, model)) for model in CLAIM] for training in trainings]
@@ -142,7 +142,7 @@ def _of_set(dataset: str, runs: Sequence[ImputationRuns], scope: ReportOptions) 
 
 
 def _scores(dataset: str, runs: Sequence[ImputationRuns]) -> Table:
-    """Models, run or not, with the paper's numbers."""
+    """The table of all models, run or not, with the paper's numbers."""
     rows: list[tuple[Entry, ...]] = []
     for name, model in MODELS.items():
         own = [_score_row(group) for group in runs if group.model == name and group.whole]
@@ -167,7 +167,7 @@ def _score_row(group: ImputationRuns) -> tuple[Entry, ...]:
 
 
 def _paired(dataset: str, runs: Sequence[ImputationRuns]) -> list[Block]:
-    """AUROCs of all models less that of GP-VAE, order by order."""
+    """Differences of AUROC from GP-VAE in the same random orders, for all models."""
     whole = [group for group in runs if group.whole]
     references = [group for group in whole if group.model == CLAIM[1]]
     pairs = [
@@ -194,7 +194,7 @@ def _paired(dataset: str, runs: Sequence[ImputationRuns]) -> list[Block]:
 
 
 def _earlier(runs: Sequence[ImputationRuns]) -> Part:
-    """Rows that a table still has of before."""
+    """The table of rows from the earlier protocol."""
     rows = [
         (
             Entry(SETS[group.dataset]),

@@ -1,4 +1,4 @@
-"""Finished cells of the imputation experiment, joined over seeds."""
+"""Finished cells of the imputation experiment, grouped over seeds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seq2tens.experiments.imputation.table import ImputationRow
 from seq2tens.experiments.report.runs import Runs, grouped
 from seq2tens.experiments.report.tables import LESS, MORE, Entry, Score
 
-# The less, the better.
+# Lower is better for these.
 ERRORS = ("nll", "mse", "mse_probability")
 
 
@@ -28,12 +28,12 @@ class ImputationRuns(Runs[ImputationRow]):
 
     @property
     def label(self) -> str:
-        """What the model is called on a page."""
+        """The name of the model on a page."""
         return MODELS[self.model].label
 
     @property
     def trained(self) -> bool:
-        """Whether there are epochs."""
+        """Whether the model is trained in epochs."""
         return self.epoch_limit > 0
 
     @property
@@ -43,34 +43,34 @@ class ImputationRuns(Runs[ImputationRow]):
 
     @property
     def steps_seen(self) -> int:
-        """Sequences seen in training, repetitions counted."""
+        """The number of sequences seen in training, over all epochs."""
         return self.epoch_limit * self.rows[0].n_train
 
     @property
     def training(self) -> str:
-        """How much training, in words."""
+        """A description of the amount of training."""
         few = f", {self.limit:,} training sequences" if self.limit else ""
         return f"{self.epoch_limit} epochs{few}"
 
     @property
     def name(self) -> str:
-        """What they are called in figures."""
+        """The name in figures."""
         return self.label if self.whole else f"{self.label}, {self.training}"
 
     @property
     def orders(self) -> list[float]:
-        """The AUROC in each random order of the sequences, the mean of the runs; none without such orders."""
+        """The AUROC in each random order of the sequences, averaged over runs; empty without such orders."""
         of_runs = [[float(text) for text in row.auroc_orders.split()] for row in self.rows]
         return [fmean(in_order) for in_order in zip(*of_runs, strict=False)]
 
     def published_score(self, measure: str) -> Entry:
-        """Mean ± standard deviation beside the paper's."""
+        """Mean ± standard deviation, compared with the paper's."""
         better = LESS if measure in ERRORS else MORE
         return self.score(measure, published(self.label, self.dataset, measure), better)
 
 
 class PairedDifference(NamedTuple):
-    """Of AUROCs in the same random orders: mean and standard deviation, and in how many it is above 0."""
+    """Differences of AUROC in the same random orders: mean, standard deviation, how many are above 0."""
 
     mean: float
     spread: float
@@ -79,7 +79,7 @@ class PairedDifference(NamedTuple):
 
 
 def paired_difference(ours: ImputationRuns, other: ImputationRuns) -> PairedDifference | None:
-    """The first less the second, None without at least two common orders."""
+    """The first minus the second; None with fewer than two common orders."""
     changes = [a - b for a, b in zip(ours.orders, other.orders, strict=False)]
     if len(changes) < 2:
         return None
@@ -89,7 +89,7 @@ def paired_difference(ours: ImputationRuns, other: ImputationRuns) -> PairedDiff
 
 
 def runs_over_seeds(rows: Sequence[ImputationRow]) -> list[ImputationRuns]:
-    """All runs, data sets and models in the order of the registry, those with the most training first."""
+    """Group rows over seeds, in the order of the registry; of each model, the longest training first."""
     groups = grouped(rows, "dataset", "model", "epoch_limit", "limit")
     runs = [ImputationRuns(group, *place) for place, group in groups.items()]
     sets, models = list(SETTINGS), list(MODELS)
@@ -99,7 +99,7 @@ def runs_over_seeds(rows: Sequence[ImputationRow]) -> list[ImputationRuns]:
 
 
 def longest(runs: Sequence[ImputationRuns], dataset: str) -> list[ImputationRuns]:
-    """Of each model on a data set the runs with the most training."""
+    """For each model on a data set, the runs with the longest training."""
     first: dict[str, ImputationRuns] = {}
     for group in runs:
         if group.dataset == dataset:
@@ -108,5 +108,5 @@ def longest(runs: Sequence[ImputationRuns], dataset: str) -> list[ImputationRuns
 
 
 def published(label: str, dataset: str, measure: str) -> Score | None:
-    """The paper's mean and standard deviation, None where it has none."""
+    """The paper's mean and standard deviation, or None if it has none."""
     return SCORES.get(label, {}).get(dataset, {}).get(measure)

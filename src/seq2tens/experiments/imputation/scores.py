@@ -1,4 +1,4 @@
-"""Imputing a test part, and what is counted meanwhile."""
+"""Impute a test part and compute its scores."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from seq2tens.data import forward_imputation, mean_imputation
 from seq2tens.estimators import Imputer
 from seq2tens.models.gpvae import GPVAE, IncompleteBatch
 
-# Draws of the latent path that a prediction is the mean of.
+# The number of draws of the latent path that are averaged for a prediction.
 DRAWS = 20
-# Levels, or classes of predicted probabilities, of a calibration curve.
+# The number of levels, or of bins of predicted probabilities, of a calibration curve.
 LEVELS = 20
 COVERAGE = 0.9
-# Of logistic regressions, as published: how far they are driven, for two classes by liblinear. For more
-# classes, where it is lbfgs, less is enough for five digits of the score.
+# Options of logistic regressions: for two classes, liblinear with a tolerance as published. For more classes,
+# with lbfgs, a larger tolerance suffices for five digits of the score.
 TWO_CLASSES = {"solver": "liblinear", "tol": 1e-10, "max_iter": 10_000}
 MORE_CLASSES = {"tol": 1e-5, "max_iter": 3000}
 
@@ -29,11 +29,11 @@ Entries = Float[Tensor, "rows time channels"]
 
 
 class Filled(NamedTuple):
-    """What a model says of all entries.
+    """The predictions of a model for all entries.
 
     `expected` are values at the mean of the latent path. `nll` is the negative log-density of the truth at
-    one draw of it. `place` is where the truth lies in the predictive distribution (its distribution function
-    there), for binary values the predicted probability of a 1. Rules that predict values only have neither.
+    one draw of it. `place` is the predictive distribution function at the truth; for binary values, it is the
+    predicted probability of a 1. Rules that predict only values have neither.
     """
 
     expected: Entries
@@ -45,23 +45,23 @@ Fill = Callable[[IncompleteBatch], Filled]
 
 
 def by_data_mean(means: Float[np.ndarray, " channels"]) -> Fill:
-    """The mean of the channel over the training part."""
+    """Fill with the mean of the channel over the training part."""
     row = torch.from_numpy(means)
     return lambda batch: Filled(row.expand_as(batch.values))
 
 
 def by_mean(batch: IncompleteBatch) -> Filled:
-    """The mean of the channel over the time of the same sequence; 0 where it was never observed."""
+    """Fill with the mean of the channel over the sequence; 0 if it was never observed."""
     return Filled(torch.from_numpy(mean_imputation(with_gaps(batch), over="sequence")))
 
 
 def by_forward(batch: IncompleteBatch) -> Filled:
-    """The value before; 0 before the first."""
+    """Fill with the previous value; 0 before the first one."""
     return Filled(torch.tensor(forward_imputation(with_gaps(batch))))
 
 
 def by_imputer(imputer: Imputer) -> Fill:
-    """A fitted estimator, which has its channels before its steps."""
+    """Fill with a fitted estimator, whose axes are (channels, time)."""
 
     def fill(batch: IncompleteBatch) -> Filled:
         filled = imputer.transform(with_gaps(batch).transpose(0, 2, 1)).transpose(0, 2, 1)
@@ -71,12 +71,12 @@ def by_imputer(imputer: Imputer) -> Fill:
 
 
 def with_gaps(batch: IncompleteBatch) -> Float[np.ndarray, "rows time channels"]:
-    """Values, NaN where nothing was observed."""
+    """The values, with NaN for missing entries."""
     return torch.where(batch.observed, batch.values, torch.nan).numpy()
 
 
 def by_network(network: GPVAE, seed: int) -> Fill:
-    """A trained network; draws follow from the seed."""
+    """Fill with a trained network; the seed determines its draws."""
     generator = torch.Generator().manual_seed(seed)
 
     @torch.no_grad()
@@ -107,10 +107,10 @@ def _place(network: GPVAE, parameters: Entries, truth: Entries) -> Entries:
 
 
 class Tally:
-    """Sums over hidden entries, batch by batch, and the imputed sequences where they are asked for.
+    """Sums over hidden entries, batch by batch, and, if requested, the imputed sequences.
 
     Args:
-        binary: values are 0 and 1: imputed ones are rounded, and kept as bytes.
+        binary: whether values are 0 and 1; imputed ones are then rounded and kept as bytes.
         keep: whether to keep imputed sequences.
     """
 
@@ -124,7 +124,7 @@ class Tally:
         self.imputed: list[np.ndarray] = []
 
     def add(self, batch: IncompleteBatch, filled: Filled) -> None:
-        """Count a batch."""
+        """Add a batch."""
         if self.keep:
             self.imputed.append(self._flat(complete(batch, filled)))
         if batch.truth is None or batch.hidden is None:
@@ -141,7 +141,7 @@ class Tally:
         count(filled.place[batch.hidden].numpy(), truth.numpy())
 
     def scores(self) -> dict[str, float | None]:
-        """Columns of a row; None for what was not counted."""
+        """The columns of a row; None for scores that do not exist."""
         none: dict[str, float | None] = dict.fromkeys(("nll", "mse", "mse_probability", "coverage"))
         if not self.n_hidden:
             return none
@@ -153,10 +153,10 @@ class Tally:
         return {name: None if value is None else round(value, 6) for name, value in scores.items()}
 
     def calibration(self) -> list[tuple[float, float, int]]:
-        """Predicted and found, and of how many entries.
+        """The calibration curve: triples of predicted and observed frequency and number of entries.
 
-        For binary values these are probabilities and frequencies of a 1, in classes of the probability;
-        otherwise levels of central intervals and the share of entries in them.
+        For binary values, these are probabilities and frequencies of a 1, in bins of the probability;
+        otherwise levels of central intervals and the fraction of entries in them.
         """
         if not self.has_density:
             return []
@@ -173,7 +173,7 @@ class Tally:
         return [(round(float(a), 6), round(float(b), 6), int(n)) for a, b, n in triples]
 
     def sequences(self) -> Float[np.ndarray, "n features"]:
-        """The imputed sequences, flat, for a classifier."""
+        """The imputed sequences, flattened for a classifier."""
         return np.concatenate(self.imputed)
 
     def _sum(self, name: str, entries: Tensor) -> None:
@@ -184,12 +184,12 @@ class Tally:
         self.counts += np.bincount(level, minlength=LEVELS)
         self.predicted += np.bincount(level, chance, minlength=LEVELS)
         self.frequencies += np.bincount(level, truth, minlength=LEVELS)
-        # The smallest set of values that has enough probability.
+        # Whether the truth is in the smallest set of values with enough probability.
         sure = np.where(truth > 0.5, chance, 1 - chance) > 1 - COVERAGE
         self.covered += int(sure.sum())
 
     def _count_places(self, place: np.ndarray, truth: np.ndarray) -> None:
-        needed = np.abs(2 * place - 1)  # the level of the smallest central interval that holds the truth
+        needed = np.abs(2 * place - 1)  # the level of the smallest central interval that contains the truth
         level = np.clip(np.ceil(needed * LEVELS).astype(np.int64) - 1, 0, LEVELS - 1)
         self.counts += np.bincount(level, minlength=LEVELS)
         self.covered += int((needed <= COVERAGE).sum())
@@ -200,15 +200,14 @@ class Tally:
 
 
 def complete(batch: IncompleteBatch, filled: Filled) -> Entries:
-    """Observed values, and expected ones where nothing was observed."""
+    """Observed values, and expected values for missing entries."""
     return torch.where(batch.observed, batch.values, filled.expected)
 
 
 def auroc(features: Float[np.ndarray, "n features"], labels: Shaped[np.ndarray, " n"]) -> float:
-    """What imputed sequences are good for: the area under the ROC curve of a logistic regression on them, the
-    mean of one class against the rest.
+    """The area under the ROC curve of a logistic regression on imputed sequences, averaged one-versus-rest.
 
-    The first half of the rows is fitted to, the second one is scored.
+    The classifier is fitted on the first half of the rows and scored on the second.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import roc_auc_score
@@ -226,8 +225,9 @@ def auroc(features: Float[np.ndarray, "n features"], labels: Shaped[np.ndarray, 
 def aurocs(
     features: Float[np.ndarray, "n features"], labels: Shaped[np.ndarray, " n"], orders: int
 ) -> list[float]:
-    """`auroc` in each of some random orders of the rows, which depend on their number alone; for 0 orders in
-    the one that they have.
+    """`auroc` in several random orders of the rows, which depend only on the number of rows.
+
+    For 0 orders, it is that in the given order.
     """
     if orders == 0:
         return [auroc(features, labels)]

@@ -9,13 +9,13 @@ from seq2tens.experiments.core.cells import AnyCell
 from seq2tens.experiments.core.rows import AnyRow, RowTable
 from seq2tens.experiments.imputation.models import MODELS, SETTINGS
 
-# How data are made, filled and scored; another way is another value, and rows of before have none.
+# The version of data, models and scores; it is empty in rows from before the published protocol.
 PROTOCOL = "published"
 
 
 @dataclass(frozen=True)
 class ImputationCell(AnyCell):
-    """One imputation of a data set: a model, a seed, and how much of the published training it gets.
+    """One imputation of a data set: a model, a seed and the amount of training.
 
     `epoch_limit` is the number of epochs, that of the paper or less, and 0 for a rule that is not trained;
     `limit` is the number of training sequences, 0 for all of them.
@@ -62,20 +62,20 @@ class ImputationRow(AnyRow):
     Scores are those of the test part. `nll` and `mse` are means over the hidden entries: the negative
     log-likelihood at one draw of the latent path of each sequence, and the squared error at its mean, for
     HMNIST with probabilities rounded to 0 or 1, as published; `mse_probability` is that without rounding.
-    `auroc` is that of a logistic regression on imputed sequences; where their order is not known it is a mean
-    over random orders, and `auroc_orders` are its values in each of them, the same ones for all models, with
-    blanks between them. `coverage` is the share of hidden entries in their predicted interval of 90 %.
+    `auroc` is that of a logistic regression on imputed sequences. If their order is unknown, it is a mean
+    over random orders, and `auroc_orders` are its values in each of them, separated by blanks; the orders are
+    the same for all models. `coverage` is the fraction of hidden entries in their predicted interval of 90 %.
     Measures that a data set or a model does not have are None, and so are `validation_nll` and
-    `validation_mse` where nothing is watched; otherwise they are those of the first test sequences after the
-    last epoch (of a validation part in rows without `protocol`).
+    `validation_mse` if nothing is watched; otherwise they are those of the first test sequences after the
+    last epoch (in rows without `protocol`, of a validation part).
 
-    `protocol` is empty in rows of before the published protocol was known in full: other data of Physionet
-    and HMNIST, other networks. They are not to be compared with the others.
+    `protocol` is empty in rows from before the published protocol was known in full: the data of Physionet
+    and HMNIST and the networks were different. Do not compare them with the others.
 
-    `fit_seconds` counts all epochs with their validation, `epoch_seconds` is the median of one,
-    `prepare_seconds` what it took to read or make the data, and `predict_seconds` to impute and score the
-    test part. `parameters` are those that are trained, None without training, as is `epochs`; the rest is as
-    in `Row`.
+    `fit_seconds` is the time of all epochs with their validation, `epoch_seconds` the median of one epoch,
+    `prepare_seconds` the time to read or generate the data, and `predict_seconds` that to impute and score
+    the test part. `parameters` is the number of trainable ones, None without training, like `epochs`; the
+    other columns are those of `AnyRow`.
     """
 
     key: str
@@ -112,7 +112,7 @@ class ImputationRow(AnyRow):
 
     @property
     def headline(self) -> str:
-        """How it went, in a few words."""
+        """The main result, in a few words."""
         scores = [
             f"{name.upper()} {value:.4f}"
             for name in ("nll", "mse", "auroc")

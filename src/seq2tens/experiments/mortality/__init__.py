@@ -1,4 +1,4 @@
-"""The paper's mortality experiment: who of 12,000 patients of intensive care died in hospital."""
+"""The paper's mortality experiment: in-hospital deaths of 12,000 intensive-care patients."""
 
 from seq2tens.experiments.mortality.experiment import (
     EXPERIMENT,

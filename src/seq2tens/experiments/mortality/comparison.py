@@ -1,4 +1,4 @@
-"""Our runs beside the authors' own, run by run, and beside what later work reports on other splits."""
+"""Comparisons of our runs with the authors' single runs, and with results of later work on other splits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RowRuns = Runs[MortalityRow]
 
 
 def single_runs(rows: Sequence[MortalityRow]) -> Table | None:
-    """Models with the published settings of which the authors' runs are known; None where there is none."""
+    """Models with the published settings, compared with the authors' runs; None if there are none."""
     chosen = [row for row in _whole(rows) if row.split == 0 and row.settings == "published"]
     lines = [
         (Entry(MODELS[model].label), Entry(recipe), *_compared(Runs(own), theirs))
@@ -38,7 +38,7 @@ def single_runs(rows: Sequence[MortalityRow]) -> Table | None:
 
 
 def later_splits(rows: Sequence[MortalityRow]) -> Table | None:
-    """AUROC and AUPRC on the five splits of later work, with what it reports; None where nothing was run."""
+    """AUROC and AUPRC on the five splits of later work, ours and reported ones; None if nothing was run."""
     chosen = [row for row in _whole(rows) if row.split > 0]
     if not chosen:
         return None
@@ -83,7 +83,7 @@ def _compared(runs: RowRuns, theirs: PublishedRuns) -> tuple[Entry, ...]:
 
 
 def _inside(runs: RowRuns, measure: str, bounds: Range) -> tuple[Entry, Entry]:
-    """Our mean, with a star inside of their range, and the range; three digits are known of it."""
+    """Our mean, with a star if it is in their range, and the range, of which three digits are known."""
     entry = runs.score(f"test_{measure}")
     star = " *" if entry.value is not None and bounds.low <= round(entry.value, 3) <= bounds.high else ""
     return Entry(entry.text + star, entry.value), Entry(f"{bounds.low:.3f} to {bounds.high:.3f}")
@@ -100,6 +100,6 @@ def _later(runs: RowRuns) -> tuple[Entry, ...]:
 
 
 def _percent(score: Score) -> Entry:
-    """As shares, like ours."""
+    """Format a reported score like ours."""
     spread = f" ± {score.std:.3f}" if score.std else ""
     return Entry(f"{score.mean:.3f}{spread}", score.mean)

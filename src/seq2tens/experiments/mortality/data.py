@@ -1,4 +1,4 @@
-"""From stays to what networks are trained on; all statistics are those of the training stays."""
+"""Inputs of the networks; all statistics are those of the training stays."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from seq2tens.training.losses import LossFunction
 
 
 class Inputs(Protocol):
-    """What a kind of network needs: the sizes of its input, a loss, and batches of any part of the stays."""
+    """The inputs of a kind of network: their sizes, a loss, and batches of any part of the stays."""
 
     sizes: dict[str, Any]
     loss: LossFunction
@@ -31,7 +31,7 @@ class Inputs(Protocol):
 
 
 class Complete:
-    """Complete channels: filled values, whether and how long ago each was measured, time, static features."""
+    """Complete channels: filled values, masks, times since observation, time and static features."""
 
     def __init__(self, stays: Stays) -> None:
         self.preparation = Preparation(since_observed=True).fit(stays.train.sequences)
@@ -44,11 +44,11 @@ class Complete:
 
 
 class ZerosInFront:
-    """Complete channels as the authors of the paper made them: zeros in front of every stay, and no mask.
+    """Complete channels as in the authors' code: zeros in front of every stay, and no mask.
 
-    The channels are when each variable was last measured, whether it was measured now, static features, time
-    and filled values, all standardised after filling; unknown static features are 0. Every stay is as long as
-    the longest of all parts. The network has one output, the logit of death.
+    The channels are the time of the last measurement of each variable, whether it was measured now, static
+    features, time and filled values, all standardised after filling; unknown static features are 0. Every
+    stay is padded to the length of the longest one. The network has one output, the logit of death.
     """
 
     def __init__(self, stays: Stays) -> None:
@@ -81,14 +81,14 @@ class ZerosInFront:
 
 
 class FrontPadded(SequenceSource):
-    """Batches of sequences of the same number of steps, with zeros in front of those that have fewer."""
+    """Batches of sequences that are padded to the same number of steps with zeros in front."""
 
     def __init__(self, sequences: Sequences, labels: Int[Tensor, " rows"], n_steps: int) -> None:
         super().__init__(sequences, labels)
         self.n_steps = n_steps
 
     def batch(self, rows: Tensor) -> SequenceBatch:
-        """The chosen rows, which a network takes for sequences without padding."""
+        """The chosen rows, without a mask: for the network, the padding is part of the sequence."""
         step = torch.arange(self.n_steps) - (self.n_steps - self.lengths[rows])[:, None]
         padding = step < 0
         places = (self.steps.starts[rows][:, None] + step).masked_fill_(padding, 0)
@@ -98,7 +98,7 @@ class FrontPadded(SequenceSource):
 
 
 class AsMeasured:
-    """Values where and when they were measured, standardised; the network deals with gaps itself."""
+    """Standardised values at the times when they were measured, for networks that handle missing values."""
 
     def __init__(self, stays: Stays) -> None:
         train = stays.train.sequences
@@ -117,7 +117,7 @@ def _labels(part: Labelled) -> Int[Tensor, " rows"]:
 
 
 def _binary(model: nn.Module, batch: SequenceBatch) -> tuple[Float[Tensor, "rows 2"], Tensor]:
-    """Logits of both classes from the one of death."""
+    """Logits of both classes, from the logit of death."""
     logit, labels = forward(model, batch)
     return nn.functional.pad(logit, (1, 0)), labels
 
@@ -130,7 +130,7 @@ _cross_entropy = CrossEntropy(_logits)
 
 
 def _loss(model: nn.Module, batch: tuple[Batch, Tensor]) -> Loss:
-    """Cross-entropy; in training with what a network learns besides, such as to restore what was hidden."""
+    """Cross-entropy; in training, plus the auxiliary loss of a network that has one."""
     value = _cross_entropy(model, batch)
     if not model.training or not hasattr(model, "auxiliary_loss"):
         return value

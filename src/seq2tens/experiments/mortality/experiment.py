@@ -1,4 +1,4 @@
-"""The paper's mortality experiment: who of 12,000 patients of intensive care died in hospital."""
+"""The paper's mortality experiment: in-hospital deaths of 12,000 intensive-care patients."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ EXPERIMENT = Experiment(
 
 
 def choose_models(names: Sequence[str] | None) -> list[str]:
-    """The models of these names; with None, all of them."""
+    """Check the names of models; None selects all of them."""
     for name in names or ():
         check.choice("models", name, EXPERIMENT.models)
     return list(EXPERIMENT.models if names is None else names)
 
 
 def named_settings(models: Sequence[str]) -> dict[str, str]:
-    """The settings that are run without a search: the paper's, or ours where it tells none."""
+    """The settings of runs without a search: the paper's, or ours if it does not state any."""
     return {name: MODELS[name].named for name in models}
 
 
@@ -67,7 +67,7 @@ def finals(
     recipe: str = PAPER,
     splits: Sequence[int] = (0,),
 ) -> list[MortalityCell]:
-    """Runs with the settings chosen for each model, seed by seed and split by split."""
+    """The cells of final runs with the chosen settings of each model, by seed and split."""
     check.positive_int("seeds", seeds)
     check.positive_int("epochs", epochs)
     return [
@@ -90,12 +90,12 @@ def measure(
 
     Args:
         cell: what to run.
-        threads: for the row; torch's own number is the caller's affair.
+        threads: number of threads, for the row only; the caller sets that of torch.
         data: folder of the stays, as for `physionet2012.load`.
-        checkpoint: folder in which the training keeps its state; a second call goes on there.
+        checkpoint: folder for the state of the training, from which a second call resumes.
         skip_bad: leave out stays that cannot be read.
     """
-    commit = provenance.commit()  # of the code that is running, not of what it may be in some hours
+    commit = provenance.commit()  # of the running code; the source tree may change during training
     prepare_seconds, (stays, inputs) = provenance.timed(lambda: _prepare(cell, data, skip_bad))
     validation = inputs.source(stays.validation)
     network, result = train(cell, inputs, inputs.source(stays.train), validation, checkpoint)
@@ -138,7 +138,7 @@ def _prepare(cell: MortalityCell, data: str | None, skip_bad: bool) -> tuple[Sta
 def train(
     cell: MortalityCell, inputs: Inputs, train: Source, validation: Source, checkpoint: Path | None = None
 ) -> tuple[nn.Module, Result]:
-    """A trained network with the weights of its best epoch, and how it got there."""
+    """Train a network; return it with the weights of its best epoch, and the result of the training."""
     setup = MODELS[cell.model].setups[cell.recipe]
     settings = MODELS[cell.model].resolve(cell.recipe, cell.settings)
     with initial(cell.seed):
@@ -160,7 +160,7 @@ def train(
 def _test(
     network: nn.Module, inputs: Inputs, stays: Stays, threshold: float
 ) -> tuple[float, dict[str, float]]:
-    """Seconds and measures of the test stays, which nothing has looked at before."""
+    """Seconds and measures on the test stays, which have not been used before."""
     source, metrics = inputs.source(stays.test), {"accuracy_at_threshold": partial(accuracy_at, threshold)}
     seconds, scores = provenance.timed(lambda: _scores(network, inputs, source, METRICS | metrics))
     return round(seconds, 3), scores
@@ -169,13 +169,13 @@ def _test(
 def _scores(
     network: nn.Module, inputs: Inputs, source: Source, metrics: Mapping[str, Metric]
 ) -> dict[str, float]:
-    """The measures of some stays, rounded as they are kept."""
+    """The measures on some stays, rounded as in the table."""
     scores = validate(network, inputs.loss, source, metrics, Fabric(devices=1), 1)
     return {name: round(scores[f"validation_{name}"], 6) for name in metrics}
 
 
 def _probabilities(logits: Float[Tensor, "rows 2"]) -> Float[np.ndarray, " rows"]:
-    """Of death."""
+    """The predicted probabilities of death."""
     return logits.double().softmax(dim=1)[:, 1].numpy()
 
 
@@ -190,14 +190,14 @@ def auroc(logits: Float[Tensor, "rows 2"], labels: Tensor) -> float:
 
 
 def accuracy_at(threshold: float, logits: Float[Tensor, "rows 2"], labels: Tensor) -> float:
-    """Accuracy where death is told from this probability on."""
+    """Accuracy if death is predicted from this probability on."""
     return float(np.mean((_probabilities(logits) >= threshold) == labels.numpy()))
 
 
 def best_threshold(logits: Float[Tensor, "rows 2"], labels: Tensor) -> float:
-    """The probability from which on death is told with the best accuracy; of several, the one nearest 1/2.
+    """The threshold of the probability of death with the best accuracy; of several, the one nearest to 1/2.
 
-    Between two probabilities that occur it lies in the middle.
+    Candidates are 1/2 and the midpoints between probabilities that occur.
     """
     chances, deaths = _probabilities(logits), labels.numpy() == 1
     levels = np.unique(np.concatenate([[0.0], chances, [1.0]]))

@@ -1,4 +1,4 @@
-"""The models of the mortality experiment: what they are made from, and the settings they are searched in."""
+"""The models of the mortality experiment, with their settings and search spaces."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ from seq2tens.nn import FCN, FCNLS2T
 from seq2tens.training import Recipe
 
 Settings = Mapping[str, Any]
-# Settings that have a name instead of being written out.
+# Names of settings that need not be written out.
 PUBLISHED, DEFAULT = "published", "default"
-# Those of the training; all others are the network's.
+# The settings of the training; all others are those of the network.
 TRAINING = ("batch_size", "learning_rate")
 
 
 class LogUniform(NamedTuple):
-    """Numbers between two others, evenly in the logarithm."""
+    """A log-uniform distribution between two numbers."""
 
     low: float
     high: float
 
 
-# What a setting is drawn from in a search.
+# The search space of a setting.
 Domain = tuple[Any, ...] | LogUniform
-# By the name of a setting: the value without a search, and what it is drawn from.
+# By the name of a setting: its value without a search, and its search space.
 Choices = Mapping[str, tuple[Any, Domain]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """What a model is by one recipe.
+    """A model in one recipe.
 
     Args:
-        make: gives a new network for two classes from the sizes of its input and settings.
+        make: creates a network for two classes, given the sizes of its input and settings.
         choices: its settings.
-        inputs: what it reads of the stays.
-        training: how it is trained with these settings and so many epochs.
+        inputs: creates its inputs from the stays.
+        training: creates its training recipe from settings and a number of epochs.
     """
 
     make: Callable[..., nn.Module]
@@ -57,29 +57,29 @@ class Setup:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Those that are run without a search."""
+        """The settings of runs without a search."""
         return {name: value for name, (value, _) in self.choices.items()}
 
     @property
     def space(self) -> dict[str, Domain]:
-        """What each setting is drawn from in a search."""
+        """The search space of each setting."""
         return {name: domain for name, (_, domain) in self.choices.items()}
 
     def network(self, inputs: Inputs, settings: Settings) -> nn.Module:
-        """A new network for these inputs."""
+        """Create a network for these inputs."""
         sizes = {name: value for name, value in settings.items() if name not in TRAINING}
         return self.make(**inputs.sizes, **sizes)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """What a name stands for.
+    """A model of the experiment.
 
     Args:
-        name: as in the results table.
-        label: as in the paper's table.
-        named: what the settings that are run without a search are called.
-        setups: by the name of a recipe.
+        name: its name in the results table.
+        label: its name in the paper's table.
+        named: the name of its settings in runs without a search.
+        setups: its setup for each recipe, by name.
     """
 
     name: str
@@ -88,7 +88,7 @@ class Model:
     setups: Mapping[str, Setup]
 
     def resolve(self, recipe: str, text: str) -> dict[str, Any]:
-        """The settings that a cell names or writes out."""
+        """The settings of a cell, given by name or as JSON."""
         setup = self.setups[recipe]
         if text == self.named:
             return setup.settings
@@ -106,14 +106,14 @@ class Model:
 
 
 def written(settings: Settings) -> str:
-    """Settings as text, always the same for the same ones."""
+    """Settings as canonical JSON."""
     return json.dumps(dict(settings), sort_keys=True, separators=(",", ":"))
 
 
 def _published(
     name: str, label: str, network: Callable[..., nn.Module], choices: Choices, more: Choices
 ) -> Model:
-    """A network of the paper, which tells its settings and their space; `more` are those of its code."""
+    """A network of the paper, with the settings and spaces stated there; `more` are those in its code."""
 
     def published(in_features: int, **sizes: Any) -> nn.Module:
         return WithHead(network(in_features, **sizes), 1, glorot=True)
@@ -133,10 +133,10 @@ def _published(
 def _irregular(
     name: str, label: str, masked: Choices, published: Choices, options: Mapping[str, Any] | None = None
 ) -> Model:
-    """A baseline; settings without a search are ours, since the paper tells none, and so is its first space.
+    """A baseline; as the paper does not state its settings, the default ones and the space `masked` are ours.
 
-    The other space is that of those who published its numbers, and `options` make its network read what
-    theirs did.
+    `published` is the search space of the authors of its published numbers, and `options` give its network
+    the same inputs as theirs.
     """
     common: Choices = {
         "width": (64, (32, 64, 128)),
@@ -162,7 +162,7 @@ _WIDTHS = (64, 128, 256)
 _RATES = (0.0, 0.1, 0.2, 0.3, 0.4)
 _BATCH_SIZES = (4, 8, 16, 32)
 _LEARNING_RATES = (1e-3, 5e-4, 2.5e-4, 1e-4)
-# The authors learn the power, but each step replaces it by its sigmoid: it ends where these are the same.
+# The authors learn the power, but each step replaces it by its sigmoid, so it converges to the fixed point.
 _POWER = 0.659046068
 _FCN_LS2T: Choices = {
     "fcn_width": (64, _WIDTHS),
@@ -188,7 +188,7 @@ _PUBLISHED_BASELINE: Choices = {
     "batch_size": (64, (32, 64, 128, 256, 512)),
     "learning_rate": (1e-3, LogUniform(1e-4, 1e-2)),
 }
-# Recurrent networks have dropout at the inputs and in the recursion, and none before the last layer.
+# Recurrent networks have dropout on inputs and states, and none before the last layer.
 _DROPPED: Choices = {"input_dropout": (0.2, _RATES), "recurrent_dropout": (0.2, _RATES)}
 _NO_DROPOUT = {"dropout": 0.0}
 _LIST = (

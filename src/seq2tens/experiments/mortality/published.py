@@ -1,4 +1,4 @@
-"""The numbers that the paper reports for mortality prediction; all but FCN-LS2T and FCN are Horn et al.'s."""
+"""The paper's numbers for mortality prediction; all but FCN-LS2T and FCN are those of Horn et al."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NUMBERS = {
     "Latent-ODE": ((0.760, 0.001), (0.507, 0.017), (0.857, 0.006)),
     "SeFT-Attn": ((0.753, 0.035), (0.524, 0.011), (0.851, 0.004)),
 }
-# By the label of a model and the name of a measure.
+# Scores by the label of a model and the name of a measure.
 SCORES = {
     label: {name: Score(*pair) for name, pair in zip(_ORDER, pairs, strict=True)}
     for label, pairs in _NUMBERS.items()
@@ -27,14 +27,14 @@ SCORES = {
 
 
 class Range(NamedTuple):
-    """The lowest and the highest of some numbers."""
+    """The range of some numbers."""
 
     low: float
     high: float
 
 
 class PublishedRuns(NamedTuple):
-    """What is known of the authors' five test runs of a model; of epochs of FCN only which were best."""
+    """What is known about the authors' five test runs of a model; for FCN, only the best epochs are known."""
 
     accuracies: tuple[float, ...]
     auprc: Range
@@ -43,7 +43,7 @@ class PublishedRuns(NamedTuple):
     best_epochs: tuple[int, int]
 
 
-# By the name of a model. The table above is not quite of these runs: its AUROC of FCN-LS2T is their lowest.
+# Runs by the name of a model. The table above differs slightly: its AUROC of FCN-LS2T is their lowest.
 RUNS = {
     "fcn-ls2t": PublishedRuns(
         (0.836, 0.840, 0.843, 0.847, 0.852), Range(0.533, 0.545), Range(0.856, 0.866), (170, 214), (119, 163)
@@ -52,7 +52,7 @@ RUNS = {
         (0.782, 0.791, 0.795, 0.807, 0.812), Range(0.518, 0.541), Range(0.855, 0.862), None, (10, 26)
     ),
 }
-# AUROC and AUPRC of later work on the splits of Raindrop; spreads are known of the first only.
+# AUROC and AUPRC of later work on the splits of Raindrop; only the first reports standard deviations.
 LATER = {
     "MTM": (Score(0.880, 0.010), Score(0.586, 0.041)),
     "GraFITi": (Score(0.866), Score(0.548)),

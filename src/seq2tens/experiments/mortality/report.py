@@ -20,9 +20,9 @@ from seq2tens.experiments.report.runs import Runs, costs, difference, grouped, i
 from seq2tens.experiments.report.tables import NONE, Entry, Score, Table, count, not_run, number
 
 TITLES = {"accuracy": "accuracy", "auprc": "AUPRC", "auroc": "AUROC"}
-# In the paper.
+# The number of runs in the paper.
 SEEDS = 5
-# The paper's claim: with the block it is at least as good as without it.
+# The paper's claim: the LS2T block does not make the FCN worse.
 CLAIM = ("fcn-ls2t", "fcn")
 BY_SEARCH = "found by search"
 
@@ -39,27 +39,27 @@ class FinalRuns(Runs[MortalityRow]):
 
     @property
     def label(self) -> str:
-        """What the model is called on a page."""
+        """The name of the model on a page."""
         return label(self.model)
 
     @property
     def origin(self) -> str:
-        """Where the settings come from."""
+        """The origin of the settings."""
         return BY_SEARCH if self.settings.startswith("{") else self.settings
 
     @property
     def whole(self) -> bool:
-        """Whether training could take all the epochs it wanted."""
+        """Whether the number of epochs was not limited below the paper's."""
         return self.epoch_limit >= EPOCHS
 
     @property
     def comparable(self) -> bool:
-        """Whether it stands beside the paper's numbers, which are of one split."""
+        """Whether it can be compared with the paper's numbers, which are for one split."""
         return self.whole and self.split == 0
 
 
 def final_runs(rows: Sequence[MortalityRow]) -> list[FinalRuns]:
-    """All final runs, models in the order of the registry, each with what was run first first."""
+    """All groups of final runs, models in the order of the registry."""
     finals = [row for row in rows if row.purpose == "final"]
     groups = grouped(finals, "model", "settings", "epoch_limit", "recipe", "split")
     order = in_order((row.model for row in finals), MODELS)
@@ -69,17 +69,17 @@ def final_runs(rows: Sequence[MortalityRow]) -> list[FinalRuns]:
 
 
 def label(model: str) -> str:
-    """What a model is called on a page."""
+    """The name of a model on a page."""
     return MODELS[model].label if model in MODELS else model
 
 
 def published(model: str, measure: str) -> Score | None:
-    """The paper's mean and standard deviation, None where it has none."""
+    """The paper's mean and standard deviation, or None if it has none."""
     return SCORES.get(label(model), {}).get(measure)
 
 
 def section(rows: Sequence[MortalityRow], **options: Any) -> Section:
-    """All that finished cells say; `options` as in `ReportOptions`."""
+    """The section about finished cells; `options` as in `ReportOptions`."""
     details = ReportOptions(**options).details
     runs = final_runs(rows)
     parts = [_overview(rows, runs), _results(runs)]
@@ -112,7 +112,7 @@ def _split(rows: Sequence[MortalityRow]) -> list[str]:
 
 
 def _claim(runs: Sequence[FinalRuns], recipe: str) -> str:
-    """FCN-LS2T against FCN, with the settings that the paper found."""
+    """Compare FCN-LS2T with FCN, both with the published settings."""
     chosen = [group for group in runs if group.comparable and group.recipe == recipe]
     by_model = {group.model: group for group in chosen if group.origin == "published"}
     if not all(name in by_model for name in CLAIM):
@@ -143,7 +143,7 @@ def _results(runs: Sequence[FinalRuns]) -> Part:
 
 
 def _scores(runs: Sequence[FinalRuns]) -> Table:
-    """Models, run or not, with the paper's numbers."""
+    """The table of all models, run or not, with the paper's numbers."""
     rows: list[tuple[Entry, ...]] = []
     for name in MODELS:
         own = [_score_row(group) for group in runs if group.model == name and group.comparable]

@@ -12,7 +12,7 @@ from seq2tens.experiments.core.rows import AnyRow, RowTable
 from seq2tens.experiments.mortality.models import MODELS
 from seq2tens.experiments.mortality.recipes import MASKED
 
-# What a cell is for: a trial of a search never sees the test set.
+# The purpose of a cell; a trial of a search never sees the test set.
 Purpose = Literal["final", "trial"]
 PURPOSES: tuple[Purpose, ...] = ("final", "trial")
 EPOCHS = 200
@@ -21,12 +21,12 @@ MEASURES = ("accuracy", "auprc", "auroc")
 
 @dataclass(frozen=True)
 class MortalityCell(AnyCell):
-    """One training: a model with its settings, a seed, and what it is for.
+    """One training run: a model with its settings, a seed and its purpose.
 
-    `settings` is a name (`"published"`, `"default"`) or all of them as JSON; `epoch_limit` is 200 in the
-    paper, less in a run that is cut short. `recipe` is `"paper"`, as published, or `"paper-masked"`, with
-    masks and inputs and training of our own; `split` is 0 for the paper's and 1 to 5 for those of later work,
-    see `data.physionet2012.load`.
+    `settings` is a name (`"published"`, `"default"`) or all settings as JSON; `epoch_limit` is 200 in the
+    paper, and less in a shortened run. `recipe` is `"paper"`, as published, or `"paper-masked"`, with masks
+    and our own inputs and training; `split` is 0 for the paper's and 1 to 5 for those of later work, see
+    `data.physionet2012.load`.
     """
 
     model: str
@@ -58,14 +58,14 @@ class MortalityCell(AnyCell):
 class MortalityRow(AnyRow):
     """A finished cell.
 
-    Validation measures are those of the epoch whose weights were kept, `best_epoch`; those of the test set
-    are None for a trial of a search. AUPRC is the average precision. Accuracies are those at a probability of
-    1/2, and at `threshold`, with which the validation accuracy is best; None in older rows. `stopped` is
-    `"patience"` where training ended by itself and `"epochs"` where it reached `epoch_limit`.
+    Validation measures are those of `best_epoch`, whose weights were kept; test measures are None for a trial
+    of a search. AUPRC is the average precision. Accuracies are those at a probability of 1/2, and at
+    `threshold`, which maximises the validation accuracy; the latter is None in older rows. `stopped` is
+    `"patience"` after early stopping and `"epochs"` if training reached `epoch_limit`.
 
-    `fit_seconds` counts all epochs with their validation, `epoch_seconds` is the median of one,
-    `prepare_seconds` what it took to read and prepare the stays. `parameters` are those that are trained; the
-    rest is as in `Row`.
+    `fit_seconds` is the time of all epochs with their validation, `epoch_seconds` the median of one epoch,
+    `prepare_seconds` the time to read and prepare the stays. `parameters` is the number of trainable ones;
+    the other columns are those of `AnyRow`.
     """
 
     key: str
@@ -113,7 +113,7 @@ class MortalityRow(AnyRow):
 
     @property
     def headline(self) -> str:
-        """How it went, in a few words."""
+        """The main result, in a few words."""
         part = "validation" if self.test_auprc is None else "test"
         scores = (f"{name} {getattr(self, f'{part}_{name}'):.4f}" for name in MEASURES)
         return f"{part} {', '.join(scores)}, {self.epochs} epochs, {self.fit_seconds:.0f} s"

@@ -1,7 +1,7 @@
-"""The search for settings: random draws, kept in an Optuna journal; each is a cell like any other.
+"""The search for settings: random trials in an Optuna journal; each trial is a cell.
 
-What a trial draws depends on its model and number alone. The runner locks, resumes and repeats trials as it
-does with all cells, so several machines may share a search, and one that is killed is run again.
+The settings of a trial depend only on its model and number. The runner locks, resumes and repeats trials like
+all cells, so several machines may share a search, and a trial that was killed is run again.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ TRIALS = 20
 
 
 class SearchResult(NamedTuple):
-    """The best settings of each model whose search is finished, and what became of its cells."""
+    """The best settings of each model whose search is finished, and the summary of all cells."""
 
     settings: dict[str, str]
     summary: Summary
 
 
 class Study(NamedTuple):
-    """What trials are compared with each other."""
+    """A group of trials that are compared with each other."""
 
     model: str
     epochs: int
@@ -40,22 +40,22 @@ class Study(NamedTuple):
 
     @property
     def name(self) -> str:
-        """In the journal, where a study with masks has no more than its model's name."""
+        """The name in the journal; a study of the recipe with masks is named after its model only."""
         published = "" if self.recipe == MASKED else f", {self.recipe}"
         short = "" if self.epochs == EPOCHS else f", at most {self.epochs} epochs"
         return f"mortality {self.model}{published}{short}"
 
     @property
     def space(self) -> dict[str, Domain]:
-        """What each setting is drawn from."""
+        """The search space of each setting."""
         return MODELS[self.model].setups[self.recipe].space
 
     def cell(self, settings: dict[str, Any]) -> MortalityCell:
-        """The trial of these settings."""
+        """The cell of a trial with these settings."""
         return MortalityCell("mortality", self.model, written(settings), 0, "trial", self.epochs, self.recipe)
 
     def is_whole(self, trial: Any) -> bool:
-        """Whether it has all settings: one may have been killed while it was drawn."""
+        """Whether a trial has all settings; a process may have been killed while it drew them."""
         return trial.params.keys() == self.space.keys()
 
 
@@ -66,9 +66,9 @@ def search(
     run: Callable[[Sequence[MortalityCell], str | Path], Summary],
     **options: Any,
 ) -> SearchResult:
-    """Run the trials that are missing, and choose.
+    """Run the missing trials and choose the best settings of each model.
 
-    `run(cells, results)` is how cells are run; `options` are those of `trials`.
+    `run(cells, results)` runs cells; `options` are those of `trials`.
     """
     cells = trials(models, journal, **options)
     summary = run(cells, results)
@@ -88,13 +88,13 @@ def trials(
     epochs: int = EPOCHS,
     recipe: str = PAPER,
 ) -> list[MortalityCell]:
-    """The cells of a search; trials that the journal lacks are drawn and written to it.
+    """The cells of a search; trials that are not in the journal are drawn and added to it.
 
     Args:
-        models: which to search settings for.
-        journal: file of the search, made if it does not exist; None draws the same without a file.
-        n_trials: for each model.
-        epochs: at most so many in each trial.
+        models: models to search settings for.
+        journal: file of the search, created if it does not exist; None draws the same trials without a file.
+        n_trials: number of trials of each model.
+        epochs: maximum number of epochs of each trial.
         recipe: as in a cell.
     """
     check.positive_int("trials", n_trials)
@@ -103,7 +103,7 @@ def trials(
 
 
 def record(cells: Iterable[MortalityCell], rows: Iterable[MortalityRow], journal: str | Path) -> None:
-    """Tell the journal how finished trials went."""
+    """Write the measures of finished trials to the journal."""
     done = {row.key: row for row in rows}
     for study in dict.fromkeys(Study(cell.model, cell.epoch_limit, cell.recipe) for cell in cells):
         optuna_study = _open(study, journal)
@@ -114,7 +114,7 @@ def record(cells: Iterable[MortalityCell], rows: Iterable[MortalityRow], journal
 
 
 def choose(cells: Iterable[MortalityCell], rows: Iterable[MortalityRow]) -> str | None:
-    """The best settings of a model's trials, by the sum of z-scores; None while trials are missing."""
+    """The best settings of a model's trials, by the sum of z-scores; None while trials are unfinished."""
     done = {row.key: row for row in rows}
     trials = [done.get(cell.key) for cell in dict.fromkeys(cells)]
     finished = [row for row in trials if row is not None]
@@ -125,13 +125,13 @@ def choose(cells: Iterable[MortalityCell], rows: Iterable[MortalityRow]) -> str 
 
 
 def composite(measures: Float[np.ndarray, "trials measures"]) -> Float[np.ndarray, " trials"]:
-    """The sum of z-scores over measures; one in which trials do not differ says nothing."""
+    """The sum of z-scores over measures; a measure that is the same for all trials contributes 0."""
     spread = measures.std(axis=0)
     return ((measures - measures.mean(axis=0)) / np.where(spread > 0, spread, 1)).sum(axis=1)
 
 
 def validation_measures(row: MortalityRow) -> list[float]:
-    """Those that trials are compared by."""
+    """The measures by which trials are compared."""
     return [getattr(row, f"validation_{name}") for name in MEASURES]
 
 
@@ -159,7 +159,7 @@ def _open(study: Study, journal: str | Path | None) -> Any:
 
 
 def _plan(study: Study, journal: str | Path | None, n_trials: int) -> list[Any]:
-    """The first trials of a study, drawn where there are too few."""
+    """The first trials of a study; missing ones are drawn."""
     if journal is None:
         return _draw(study, _open(study, None), n_trials)
     path = Path(journal)
@@ -171,7 +171,7 @@ def _draw(study: Study, optuna_study: Any, n_trials: int) -> list[Any]:
     optuna = _optuna()
     space = {name: _distribution(domain) for name, domain in study.space.items()}
     while len(whole := [t for t in optuna_study.get_trials(deepcopy=False) if study.is_whole(t)]) < n_trials:
-        # Whoever draws a trial draws the same.
+        # The seed depends on model and number only, so every process draws the same trial.
         number = len(optuna_study.get_trials(deepcopy=False))
         optuna_study.sampler = optuna.samplers.RandomSampler(seed=_seed(study.model, number))
         optuna_study.ask(fixed_distributions=space)

@@ -1,4 +1,4 @@
-"""Reports: results tables as a page, as part of a page of documentation, and as single files."""
+"""Reports of results tables: an HTML page, part of a Markdown page, or single files."""
 
 from seq2tens.experiments.report.outputs import (
     END,

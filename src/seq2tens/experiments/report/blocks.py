@@ -1,4 +1,4 @@
-"""What a report consists of: sections of parts, and in them text, tables and figures."""
+"""The structure of a report: sections of parts, with text, tables and figures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from seq2tens.experiments.report.tables import Table
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure with what it shows, and a name for its file."""
+    """A figure with its caption and a name for its file."""
 
     name: str
     caption: str
@@ -20,10 +20,10 @@ class Picture:
 
 
 class Missing(str):
-    """A text about what has not been run yet, which a page folds away."""
+    """A text about what has not been run yet, which a page collapses."""
 
 
-# A text may hold `code` between backticks.
+# Text may have `code` between backticks.
 Block = str | Table | Picture
 
 
@@ -37,7 +37,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Section:
-    """All of one experiment."""
+    """The section of one experiment."""
 
     name: str
     title: str
@@ -46,12 +46,12 @@ class Section:
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """What a section is to hold.
+    """Options of a section.
 
     Attributes:
-        details: False leaves only what goes into the documentation.
-        folder: where the table is, with the files of cells beside it; None for a table alone.
-        samples: draws from a posterior: so many give a probability to within 0.01.
+        details: False keeps only what goes into the documentation.
+        folder: folder of the table and of the files that cells write; None for a table alone.
+        samples: number of draws from a posterior; the default gives probabilities to within 0.01.
     """
 
     details: bool = True

@@ -1,4 +1,4 @@
-"""Figures of the experiments; what a colour says in them, a shape or a place says too."""
+"""Figures of the experiments; no information is conveyed by colour alone."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from seq2tens.experiments.report.style import BLUE, FAINT, INK, ORANGE, PALE, WI
 
 MARKERS = "osD^vPX<>*phd8H"
 TICKS = (0, 0.3, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.97, 0.98, 0.99, 1)
-# Of the ranks' diagram, in inches.
+# Sizes in the diagram of ranks, in inches.
 ROW, SCALE_TOP, BAR = 0.23, 0.85, 0.11
 
 
 @styled
 def critical_difference(ranking: Ranking, labels: Mapping[str, str]) -> Figure:
-    """Mean ranks on a scale, best at the left; a bar joins models that the test cannot tell apart."""
+    """Plot mean ranks on a scale, best at the left; a bar joins models that do not differ significantly."""
     n = len(ranking.models)
-    left = (n + 1) // 2  # so many models have their names at the left
+    left = (n + 1) // 2  # the number of models with their names at the left
     first_row = SCALE_TOP + 0.3 + BAR * len(ranking.groups)
     height = first_row + ROW * left + 0.15
     figure = Figure(figsize=(WIDTH, height))
@@ -50,7 +50,7 @@ def critical_difference(ranking: Ranking, labels: Mapping[str, str]) -> Figure:
 
 
 def _whole(low: float, high: float) -> tuple[int, int]:
-    """The integers around a stretch of ranks."""
+    """The integers that enclose a range of ranks."""
     begin = int(np.floor(low))
     return begin, max(int(np.ceil(high)), begin + 1)
 
@@ -75,7 +75,7 @@ def _draw_model(ax: Axes, rank: float, y: float, edge: float, label: str, at_lef
 
 @styled
 def boxes(ours: Mapping[str, Sequence[float]], paper: Mapping[str, Sequence[float]]) -> Figure:
-    """Accuracies over data sets by model: a box for ours, a hatched one for the paper's."""
+    """Plot accuracies over data sets by model: a box for ours, a hatched one for the paper's."""
     check.require(len(ours) > 0, "`ours` must hold at least one model, got none")
     names = list(ours)
     figure = Figure(figsize=(WIDTH, 0.9 + 0.42 * len(names)), layout="constrained")
@@ -116,7 +116,7 @@ def _draw_boxes(ax: Axes, values: list[Sequence[float]], places: np.ndarray, col
 
 @dataclass(frozen=True)
 class Point:
-    """One of our mean accuracies with the published one."""
+    """A pair of our mean accuracy and the published one."""
 
     model: str
     dataset: str
@@ -126,7 +126,7 @@ class Point:
 
 @styled
 def against_published(points: Sequence[Point], limit: float) -> Figure:
-    """Our accuracies over the published ones, stretched near 1; the band is `limit` wide on either side."""
+    """Plot our accuracies against the published ones, stretched near 1; the band has half-width `limit`."""
     check.require(len(points) > 0, "`points` must hold at least one, got none")
     figure = Figure(figsize=(WIDTH, 4.9), layout="constrained")
     ax = figure.subplots()
@@ -151,7 +151,7 @@ def against_published(points: Sequence[Point], limit: float) -> Figure:
 
 
 def _stretch(accuracy: np.ndarray) -> np.ndarray:
-    """Roughly the logarithm of the error; where nothing is wrong is not infinitely far."""
+    """Roughly minus the logarithm of the error, but finite for an error of 0."""
     return -np.log10(np.maximum(1.01 - accuracy, 1e-3))
 
 
@@ -184,7 +184,7 @@ def _name_far_points(ax: Axes, points: Sequence[Point], limit: float, most: int 
 
 @styled
 def posterior_bars(posteriors: Sequence[Posterior], labels: Mapping[str, str]) -> Figure:
-    """Probabilities of the signed-rank test: a panel for each right model, a bar for each left one."""
+    """Plot probabilities of the signed-rank test: a panel for each right model, a bar for each left one."""
     check.require(len(posteriors) > 0, "`posteriors` must hold at least one, got none")
     panels = list(dict.fromkeys(posterior.right for posterior in posteriors))
     sizes = [sum(posterior.right == panel for posterior in posteriors) for panel in panels]
@@ -228,7 +228,7 @@ def _draw_bars(ax: Axes, posteriors: Sequence[Posterior], labels: Mapping[str, s
 
 @styled
 def simplex(posteriors: Sequence[Posterior], labels: Mapping[str, str]) -> Figure:
-    """Draws of the signed-rank test in a triangle: a corner is certainty, a dark place has many draws."""
+    """Plot draws of the signed-rank test in triangles: corners mean certainty, dark areas many draws."""
     check.require(len(posteriors) > 0, "`posteriors` must hold at least one, got none")
     columns = min(len(posteriors), 3)
     rows = -(-len(posteriors) // columns)
@@ -249,7 +249,7 @@ def _draw_triangle(ax: Axes, posterior: Posterior, labels: Mapping[str, str]) ->
     drawn = ax.hexbin(
         *places.T, gridsize=(34, 20), extent=(0, 1, 0, top), mincnt=1, bins="log", cmap=shades, lw=0
     )
-    drawn.set_rasterized(True)  # hundreds of shapes would be most of a page
+    drawn.set_rasterized(True)  # hundreds of shapes would make up most of a page
     ax.plot(*corners[[0, 1, 2, 0]].T, color=INK, lw=1)
     for middle in (corners[[0, 1]], corners[[1, 2]], corners[[0, 2]]):
         ax.plot(*np.stack([corners.mean(axis=0), middle.mean(axis=0)]).T, color=FAINT, lw=0.9)

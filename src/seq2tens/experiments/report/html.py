@@ -1,4 +1,4 @@
-"""A report as one HTML page that needs nothing from elsewhere."""
+"""A report as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from seq2tens.experiments.report.overview import overview
 from seq2tens.experiments.report.style import letters_once, svg
 from seq2tens.experiments.report.tables import Entry, Table
 
-# Longer texts may be broken into lines, and longer tables scroll within a box.
+# Longer texts may be wrapped, and longer tables scroll within a box.
 LONG_TEXT, MOST_ROWS = 60, 30
 
 
 def page(sections: Sequence[Section], *, title: str, lead: str, origin: str) -> str:
-    """All sections; `lead` and `origin` are texts at the top and at the bottom."""
+    """A page with all sections; `lead` and `origin` are texts at the top and at the bottom."""
     text = Template(_file("page.html")).substitute(
         title=escape(title),
         style=_file("page.css"),
@@ -43,7 +43,7 @@ def _overview(sections: Sequence[Section]) -> str:
 
 
 def _contents(sections: Sequence[Section]) -> str:
-    """Each experiment by its name, with its parts."""
+    """The table of contents: each experiment with its parts."""
     return "\n".join(f"<section>\n{_links(section)}\n</section>" for section in sections)
 
 
@@ -81,7 +81,7 @@ def _block(block: Block, prefix: str) -> str:
 
 
 def _missing_last(blocks: Sequence[Block]) -> list[Block]:
-    """What has not been run after what has, folded away together."""
+    """Collect all texts about what has not been run in one block at the end."""
     missing = [block for block in blocks if isinstance(block, Missing)]
     rest = [block for block in blocks if not isinstance(block, Missing)]
     return [*rest, *([Missing("\n".join(missing))] if missing else [])]
@@ -101,7 +101,7 @@ def _picture(picture: Picture, prefix: str) -> str:
 
 
 def _box(content: str, name: str, kind: str = "") -> str:
-    """What may be wider than the screen scrolls by itself, by keyboard too."""
+    """A box that scrolls, also by keyboard, for content that may be wider than the screen."""
     label = f'role="region" tabindex="0" aria-label="{escape(name)}"'
     return f'<div class="scroll{kind}" {label}>\n{content}\n</div>'
 
@@ -120,14 +120,14 @@ def _table(table: Table, prefix: str) -> str:
 
 
 class _Column(NamedTuple):
-    """How a column looks: its texts begin at the left, and an idle one is folded away."""
+    """The look of a column: text is left-aligned, and an idle column is collapsed."""
 
     text: bool
     idle: bool
 
 
 def _unfold(table: Table, name: str) -> str:
-    """A box to tick for rows and columns of what has not been run; without any it is empty."""
+    """A checkbox that shows rows and columns that have not been run; empty if there are none."""
     idle = [(sum(table.idle_rows), "row"), (sum(table.idle_columns), "column")]
     if all(table.idle_rows) or not any(number for number, _ in idle):
         return ""
@@ -156,7 +156,7 @@ def _row(row: Sequence[Entry], columns: Sequence[_Column], idle: bool = False) -
 
 
 def _breakable(name: str) -> str:
-    """A name that may be broken before its capitals, on narrow screens."""
+    """A name that may be wrapped before its capitals on narrow screens."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "<wbr>", escape(name))
 
 
@@ -168,7 +168,7 @@ def _entry(entry: Entry, column: _Column) -> str:
 
 
 def _number(text: str) -> str:
-    """The spread after a mean is of less importance."""
+    """Format a number; the spread after a mean is shown less prominently."""
     mean, spread, rest = text.partition(" ±")
     return escape(mean) + (f'<span class="spread">{escape(spread + rest)}</span>' if spread else "")
 
@@ -180,7 +180,7 @@ def _published(entry: Entry) -> str:
 
 
 def _change(entry: Entry) -> str:
-    """The difference: its sign by a shape, whether that is better or worse by a colour and a title."""
+    """The difference: a shape shows its sign, a colour and a title whether it is better or worse."""
     if entry.change is None:
         return ""
     if entry.change == 0:

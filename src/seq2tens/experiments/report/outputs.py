@@ -1,4 +1,4 @@
-"""Results tables as reports: a page, part of a page of documentation, single files."""
+"""Turn results tables into an HTML page, part of a Markdown page, or single files."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ START, END = "<!-- results -->", "<!-- end of results -->"
 
 @dataclass(frozen=True)
 class Source:
-    """A results table that was read, and the experiment that it is of."""
+    """A results table with its path and its experiment."""
 
     path: Path
     experiment: registry.Experiment
     rows: Sequence[AnyRow]
 
     def section(self, **options: Any) -> Section:
-        """What there is to tell; `options` as in `ReportOptions`."""
+        """The section of the report about this table; `options` as in `ReportOptions`."""
         return registry.section(self.experiment.name, self.rows, folder=self.path.parent, **options)
 
 
 def read(path: str | Path) -> list[Source]:
-    """The results in a table, or in the tables of a folder (`tsc.csv`, `mortality.csv`, `imputation.csv`).
+    """Read a results table, or all tables of a folder (`tsc.csv`, `mortality.csv`, `imputation.csv`).
 
-    A table of another name is known by its columns. A table without a finished cell is an error.
+    A table with another name is recognised by its columns. A table without a finished cell is an error.
     """
     path = Path(path)
     files = [path]
@@ -68,17 +68,17 @@ def _experiment_by_columns(path: Path) -> registry.Experiment:
 
 
 def sections(sources: Sequence[Source], **options: Any) -> list[Section]:
-    """What there is to tell; `options` as in `ReportOptions`, such as `samples`."""
+    """The sections of a report; `options` as in `ReportOptions`, such as `samples`."""
     return [source.section(**options) for source in sources]
 
 
 def shown(path: Path) -> str:
-    """A path for readers elsewhere, whom the folders of this machine do not concern."""
+    """A path as shown to readers: without the folders of this machine."""
     return path.name if path.is_absolute() else path.as_posix()
 
 
 def page(sections: Sequence[Section], sources: Sequence[Source], command: str) -> str:
-    """All sections as one HTML page that names its sources and the command that made it."""
+    """One HTML page with all sections, its sources and the command that made it."""
     names = ", ".join(f"`{shown(source.path)}` ({len(source.rows)} runs)" for source in sources)
     last = max(row.finished for source in sources for row in source.rows)[:10]
     return html.page(
@@ -90,7 +90,7 @@ def page(sections: Sequence[Section], sources: Sequence[Source], command: str) -
 
 
 def markdown(sources: Sequence[Source]) -> str:
-    """The main tables of all results, for a page of documentation."""
+    """The main tables of all results as Markdown, for a page of documentation."""
     parts = []
     for section in sections(sources, details=False):
         parts.append(f"## {section.title}")
@@ -106,15 +106,15 @@ def _markdown(block: Block) -> str:
 
 
 def between_marks(text: str, new: str, path: str | Path) -> str:
-    """A page of documentation with what stands between its marks replaced."""
+    """Replace the text between the markers of a page of documentation."""
     before, start, rest = text.partition(START)
     _, end, after = rest.partition(END)
-    require(bool(start and end), f"{path} must hold the marks {START} and {END}")
+    require(bool(start and end), f"{path} must hold the markers {START} and {END}")
     return f"{before}{START}\n\n{new}\n\n{END}{after}"
 
 
 def files(sections: Sequence[Section]) -> dict[str, str]:
-    """Every table as Markdown, CSV and LaTeX and every figure as SVG, by the name of its file."""
+    """Every table as Markdown, CSV and LaTeX and every figure as SVG, by file name."""
     texts: dict[str, str] = {}
     for section in sections:
         for part in section.parts:

@@ -1,4 +1,4 @@
-"""What the main tables say at a glance, for the first screen of a page."""
+"""A summary of the main tables as a figure, for the top of a page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from seq2tens.experiments.report.blocks import Picture, Section
 from seq2tens.experiments.report.style import BLUE, INK, ORANGE, PALE, styled
 from seq2tens.experiments.report.tables import NOT_RUN, Entry, Table
 
-# From the best to the worst, with the look of each: colour and hatching.
+# Colour and hatching of each verdict, from the best to the worst.
 LOOKS = {"better": (BLUE, ""), "similar": (PALE, ""), "worse": (ORANGE, "////")}
 CAPTION = (
     "How many of our numbers are better than published, similar or worse. Similar: within 0.02 for "
@@ -23,14 +23,14 @@ WIDTH = 4.0  # inches
 
 
 def overview(sections: Sequence[Section]) -> Picture | None:
-    """A bar for each experiment; None where nothing has a published number beside it."""
+    """A figure with a bar for each experiment; None if no entry has a published number."""
     counts = {section.title: agreement(section) for section in sections}
     counts = {title: number for title, number in counts.items() if any(number[look] for look in LOOKS)}
     return Picture("overview", CAPTION, _bars(counts)) if counts else None
 
 
 def agreement(section: Section) -> Counter[str]:
-    """How many entries of the main tables are better, similar or worse than published, or not run."""
+    """Count the entries of the main tables that are better, similar or worse than published, or not run."""
     tables = [block for part in section.parts for block in part.blocks if isinstance(block, Table)]
     entries = [entry for table in tables if table.main for row in table.rows for entry in row]
     return Counter(_look(entry) for entry in entries if entry.published is not None)

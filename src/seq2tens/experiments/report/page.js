@@ -1,4 +1,4 @@
-// Tables are sorted by the button in a column's head: up, then down. Rows without a number stay at the end.
+// The button in a column header sorts the table: ascending, then descending. Rows without a number stay last.
 "use strict";
 const collator = new Intl.Collator("en", { numeric: true });
 

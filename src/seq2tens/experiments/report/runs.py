@@ -1,4 +1,4 @@
-"""Runs that differ in their seed only, and what tables and texts of all experiments say of them."""
+"""Groups of runs that differ only in their seed, and the tables and texts shared by all experiments."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ COSTS = ("parameters", "peak MiB", "threads")
 
 @dataclass(frozen=True)
 class Runs(Generic[R]):
-    """Rows that differ in their seed; a column may be empty in some of them."""
+    """Rows that differ only in their seed; a column may be empty in some of them."""
 
     rows: tuple[R, ...]
 
     def mean(self, column: str) -> float | None:
-        """Over runs, None where it was not measured."""
+        """The mean over runs, or None if it was not measured."""
         return mean_of(getattr(row, column) for row in self.rows)
 
     def required_mean(self, column: str) -> float:
-        """Over runs, of a column that is never empty."""
+        """The mean over runs of a column that is never empty."""
         return statistics.fmean(getattr(row, column) for row in self.rows)
 
     def spread(self, column: str) -> float | None:
-        """Standard deviation over runs, None for one."""
+        """The standard deviation over runs, or None for a single run."""
         values = known(getattr(row, column) for row in self.rows)
         return statistics.stdev(values) if len(values) > 1 else None
 
     def largest(self, column: str) -> Any:
-        """Of all runs."""
+        """The largest value of all runs."""
         return max(getattr(row, column) for row in self.rows)
 
     def score(self, column: str, paper: Score | None = None, better: int = MORE) -> Entry:
-        """Mean ± standard deviation, beside the paper's; `better` as in `Entry`."""
+        """Mean ± standard deviation, compared with the paper's; `better` as in `Entry`."""
         mean, spread = self.mean(column), self.spread(column)
         if mean is None:
             return Entry(NONE)
@@ -52,18 +52,18 @@ class Runs(Generic[R]):
 
 
 def known(values: Iterable[float | None]) -> list[float]:
-    """Those that are there."""
+    """The values that are not None."""
     return [value for value in values if value is not None]
 
 
 def mean_of(values: Iterable[float | None]) -> float | None:
-    """The mean of those that are there, None if none is."""
+    """The mean of the values that are not None, or None if there are none."""
     present = known(values)
     return statistics.fmean(present) if present else None
 
 
 def grouped(rows: Iterable[R], *columns: str) -> dict[tuple[Any, ...], tuple[R, ...]]:
-    """Rows by what they have in these columns, in the order in which it first occurs."""
+    """Group rows by their values in these columns, in the order of first occurrence."""
     groups: dict[tuple[Any, ...], list[R]] = defaultdict(list)
     for row in rows:
         groups[tuple(getattr(row, name) for name in columns)].append(row)
@@ -71,13 +71,13 @@ def grouped(rows: Iterable[R], *columns: str) -> dict[tuple[Any, ...], tuple[R, 
 
 
 def in_order(names: Iterable[str], registry: Iterable[str]) -> list[str]:
-    """Each once, in the order of a registry; unknown ones last."""
+    """Unique names in the order of a registry; unknown ones come last."""
     order = {name: i for i, name in enumerate(registry)}
     return sorted(dict.fromkeys(names), key=lambda name: order.get(name, len(order)))
 
 
 def difference(title: str, ours: Sequence[float | None], paper: Sequence[Score | None]) -> str:
-    """The first of two means less the second, and the same of the paper's."""
+    """The first of two means minus the second, for ours and for the paper's."""
     (a, b), (p, q) = ours, paper
     assert a is not None
     assert b is not None
@@ -88,7 +88,7 @@ def difference(title: str, ours: Sequence[float | None], paper: Sequence[Score |
 def costs(
     runs: Sequence[tuple[tuple[str, str], Runs[Any]]], names: tuple[str, str], test: str, note: str = ""
 ) -> Part:
-    """What runs took; each has two texts that name it, and `test` says what came after training."""
+    """Time and memory of runs; two texts name each of them, and `test` is the heading of the test time."""
     rows = [(*map(Entry, texts), *_costs(group)) for texts, group in runs]
     header = (*names, "runs", "epochs", "s per epoch", "training, min", test, *COSTS)
     notes = (

@@ -1,14 +1,13 @@
 """Comparisons of models over data sets: mean ranks, critical differences, the Bayesian signed-rank test.
 
-What the paper prints follows from its table of accuracies, all of it, once two things are known that it does
-not say:
+All statistics in the paper follow from its table of accuracies, given two conventions that it does not state:
 
 - Its average ranks are *dense*: equal accuracies share a rank and the next rank is the next integer, so
-  that three models at the top are followed by rank 2. Results that are missing are left out. Mean ranks for
-  tests are different: there ties share the mean of the ranks they take up (`ties="average"`).
-- In its signed-rank test a pair of data sets with a missing result counts as equivalent: the gaps were handed
-  to baycomp, whose comparisons with them are false. It concerns ARKernel and mvARF (NetFlow) and mvARF, MUSE
-  and MLSTMFCN (PEMS), and is `missing="equivalent"` here.
+  that three models at the top are followed by rank 2. Missing results are left out. Mean ranks for tests are
+  different: there, ties share the mean of the ranks that they occupy (`ties="average"`).
+- In its signed-rank test, pairs of data sets with a missing result count as equivalent: missing values were
+  passed to baycomp, where every comparison with NaN is false. This affects ARKernel and mvARF (NetFlow) and
+  mvARF, MUSE and MLSTMFCN (PEMS); here it is `missing="equivalent"`.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from jaxtyping import Float
 
 from seq2tens import _checks as check
 
-# Of the paper: level of the test, differences that do not matter, draws from the posterior.
+# The paper's level of the test, region of practical equivalence and number of draws from the posterior.
 ALPHA, ROPE, SAMPLES = 0.1, 1e-3, 100_000
 
 
 @dataclass(frozen=True)
 class Scores:
-    """A number for each data set (row) and model (column), NaN where there is none; higher is better."""
+    """A score for each data set (row) and model (column), NaN if missing; higher is better."""
 
     datasets: tuple[str, ...]
     models: tuple[str, ...]
@@ -49,7 +48,7 @@ class Scores:
         models: Sequence[str] | None = None,
         datasets: Sequence[str] | None = None,
     ) -> Scores:
-        """From numbers by data set and model, in the order given or in that of the numbers."""
+        """Create scores from numbers by data set and model, in the given order or that of the numbers."""
         rows = tuple(numbers if datasets is None else datasets)
         columns = tuple(dict.fromkeys(name for row in numbers.values() for name in row))
         columns = columns if models is None else tuple(models)
@@ -57,22 +56,22 @@ class Scores:
         return cls(rows, columns, np.array(values, dtype=float).reshape(len(rows), len(columns)))
 
     def column(self, model: str) -> Float[np.ndarray, " datasets"]:
-        """All numbers of a model."""
+        """All scores of a model."""
         check.choice("model", model, self.models)
         return self.values[:, self.models.index(model)]
 
     def in_common(self, left: str, right: str) -> int:
-        """On how many data sets both models have a number."""
+        """The number of data sets on which both models have a score."""
         return int((~np.isnan(self.column(left) + self.column(right))).sum())
 
     def part(self, datasets: Sequence[str], models: Sequence[str]) -> Scores:
-        """Some of the rows and columns."""
+        """Select rows and columns."""
         rows = [self.datasets.index(name) for name in datasets]
         columns = [self.models.index(name) for name in models]
         return Scores(tuple(datasets), tuple(models), self.values[np.ix_(rows, columns)])
 
     def complete(self) -> Scores:
-        """A part without gaps: the row or column with the largest share of gaps goes, until none is left."""
+        """Remove the row or column with the largest fraction of missing scores, until none is missing."""
         gaps = np.isnan(self.values)
         rows, columns = np.arange(len(self.datasets)), np.arange(len(self.models))
         while (left := gaps[np.ix_(rows, columns)]).any():
@@ -85,12 +84,12 @@ class Scores:
 
 
 def ranks(scores: Scores, ties: str = "average") -> Float[np.ndarray, "datasets models"]:
-    """Ranks of the models on each data set, 1 for the highest score, NaN where there is none.
+    """Ranks of the models on each data set, 1 for the highest score, NaN for a missing one.
 
     Args:
         scores: what to rank.
-        ties: `"average"`, the mean of the ranks that equal scores take up, or `"dense"`, one rank for them
-            all and the next integer for those that follow.
+        ties: `"average"`, the mean of the ranks that equal scores occupy, or `"dense"`, one rank for all of
+            them and the next integer for the next score.
     """
     from scipy.stats import rankdata
 
@@ -103,7 +102,7 @@ def ranks(scores: Scores, ties: str = "average") -> Float[np.ndarray, "datasets 
 
 
 def mean_ranks(scores: Scores, ties: str = "average") -> dict[str, float]:
-    """Mean rank of every model over the data sets on which it has a score, NaN for one that has none."""
+    """Mean rank of every model over the data sets on which it has a score, NaN if it has none."""
     by_dataset = ranks(scores, ties)
     return {
         model: float(np.mean(column[~np.isnan(column)])) if not np.isnan(column).all() else float("nan")
@@ -112,23 +111,23 @@ def mean_ranks(scores: Scores, ties: str = "average") -> dict[str, float]:
 
 
 def permutation_test(left: Sequence[float], right: Sequence[float]) -> float:
-    """How likely means differ by as much as these if all numbers are dealt to left and right at random.
+    """The p-value of a two-sided permutation test of equal means.
 
-    Exact and two-sided: every choice counts, so there should be few numbers.
+    The test is exact: it enumerates all assignments of the numbers to left and right, so there should be few.
     """
     numbers = np.array([*left, *right], dtype=float)
     check.require(len(left) > 0 and len(right) > 0, "`left` and `right` must hold at least one number each")
     chosen = np.array(list(itertools.combinations(range(len(numbers)), len(left))))
     sums = numbers[chosen].sum(axis=1)
     differences = np.abs(sums / len(left) - (numbers.sum() - sums) / len(right))
-    return float(np.mean(differences >= differences[0] - 1e-9))  # equal but for rounding is equal
+    return float(np.mean(differences >= differences[0] - 1e-9))  # up to rounding
 
 
 def critical_difference(n_models: int, n_datasets: int, alpha: float = ALPHA) -> float:
-    """The difference of mean ranks from which on two models differ, by Nemenyi's test.
+    """The smallest significant difference of mean ranks in Nemenyi's test.
 
     The quantile is that of the studentized range for `n_models`. aeon (1.6) has a table of the same numbers,
-    but reads it one model too far, which makes the difference a little too large.
+    but an off-by-one error in the number of models makes its difference a little too large.
     """
     from scipy.stats import studentized_range
 
@@ -141,10 +140,11 @@ def critical_difference(n_models: int, n_datasets: int, alpha: float = ALPHA) ->
 
 @dataclass(frozen=True)
 class Ranking:
-    """Models by mean rank, best first, with groups of models that Nemenyi's test cannot tell apart.
+    """Models by mean rank, best first, with groups of models that do not differ by Nemenyi's test.
 
-    A group holds the numbers of its first and last model. `p_value` is that of Friedman's test, that all
-    models are alike: where it is not below the level, they are one group. Two models need no first test.
+    A group is given by the indices of its first and last model. `p_value` is that of Friedman's test of the
+    hypothesis that all models are equal: unless it is below the level, they form one group. It is None for
+    two models, which need no such test.
     """
 
     models: tuple[str, ...]
@@ -170,7 +170,7 @@ def ranking(scores: Scores, alpha: float = ALPHA) -> Ranking:
 
 
 def _friedman(scores: Scores) -> float | None:
-    """Probability of ranks as unequal as these if three or more models were alike."""
+    """The p-value of Friedman's test that all models are equal; None for fewer than three models."""
     from aeon.benchmarking.stats import check_friedman
 
     if len(scores.models) < 3:
@@ -180,7 +180,7 @@ def _friedman(scores: Scores) -> float | None:
 
 
 def _groups(sorted_ranks: Sequence[float], difference: float) -> tuple[tuple[int, int], ...]:
-    """The longest stretches of at least two models that lie less than `difference` apart."""
+    """The maximal runs of at least two models whose ranks differ by less than `difference`."""
     groups: list[tuple[int, int]] = []
     for first, rank in enumerate(sorted_ranks):
         last = max(i for i, other in enumerate(sorted_ranks) if other - rank < difference)
@@ -191,7 +191,7 @@ def _groups(sorted_ranks: Sequence[float], difference: float) -> tuple[tuple[int
 
 @dataclass(frozen=True)
 class Posterior:
-    """What the signed-rank test says of two models, as draws of (left better, equivalent, right better)."""
+    """The posterior of a signed-rank test, as draws of P(left better, equivalent, right better)."""
 
     left: str
     right: str
@@ -200,7 +200,7 @@ class Posterior:
 
     @cached_property
     def probabilities(self) -> tuple[float, float, float]:
-        """That the left one is better, that they are equivalent, that the right one is better."""
+        """The probabilities that the left model is better, both are equivalent, the right one is better."""
         winners = np.bincount(self.sample.argmax(axis=1), minlength=3) / len(self.sample)
         return (float(winners[0]), float(winners[1]), float(winners[2]))
 
@@ -218,13 +218,13 @@ def signed_rank(
     """Bayesian signed-rank test of two models over data sets (Benavoli et al. 2014, by baycomp).
 
     Args:
-        scores: holds both models.
-        left: one of them.
-        right: the other.
-        rope: scores that differ by no more are equivalent.
-        samples: draws from the posterior; 100,000 take about a second.
-        missing: `"drop"` leaves out data sets on which one of them has no score; `"equivalent"` has them
-            count for neither, as in the paper.
+        scores: the scores of both models.
+        left: name of the first model.
+        right: name of the second model.
+        rope: scores that differ by no more than this are equivalent.
+        samples: number of draws from the posterior; 100,000 take about a second.
+        missing: `"drop"` leaves out data sets on which one of them has no score; `"equivalent"` counts them
+            as equivalent, as in the paper.
         random_state: seed of the draws.
     """
     from baycomp import SignedRankTest

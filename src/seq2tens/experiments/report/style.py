@@ -1,4 +1,4 @@
-"""How figures look, and how they become SVG: the same figure gives the same bytes.
+"""The style of figures and their reproducible SVG: the same figure gives the same bytes.
 
 Colours are few and differ in lightness; text is drawn as paths, so that it looks the same everywhere.
 """
@@ -18,15 +18,15 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from PIL import Image
 
-# Ink becomes the colour of the text around an SVG, so that it can be read on dark pages too.
+# In an SVG, INK becomes the colour of the surrounding text, so that it is readable on dark pages too.
 INK, FAINT = "#1b1f24", "#8a929b"
 BLUE, ORANGE, PALE = "#2f6db3", "#c9752d", "#b9c3cd"
 WIDTH = 7.2  # inches
-# Of a picture in a figure.
+# Size of the palette of an image inside a figure.
 COLOURS = 128
-# How matplotlib calls the shape of a letter.
+# The prefix of matplotlib's names of glyphs.
 LETTER = "DejaVuSans-"
-# In a path, around letters and at ends.
+# Redundant spaces in a path: around letters and at its ends.
 NEEDLESS_SPACE = re.compile(r"\s+(?=[A-Za-z]|$)|(?<=[A-Za-z])\s+|^\s+")
 STYLE: Any = {
     "font.family": ["DejaVu Sans"],
@@ -51,7 +51,7 @@ P = ParamSpec("P")
 
 
 def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
-    """Have a function draw in the house's style, whatever style is set outside."""
+    """Decorate a plotting function to use our style, whatever style is set outside."""
 
     @wraps(draw)
     def wrapped(*args: P.args, **options: P.kwargs) -> Figure:
@@ -62,13 +62,13 @@ def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
 
 
 def svg(figure: Figure, title: str, prefix: str) -> str:
-    """A figure as an `<svg>` element for a page.
+    """Convert a figure to an `<svg>` element for a page.
 
     Args:
-        figure: what to write.
-        title: what it shows, for those who cannot see it.
-        prefix: names the figure; names inside must differ from those of other figures on the page. Only
-            letters of the font have the same name everywhere, see `letters_once`.
+        figure: the figure.
+        title: what it shows, for readers who cannot see it.
+        prefix: name of the figure. It makes the ids inside differ from those of other figures on the page;
+            only glyphs have the same id everywhere, see `letters_once`.
     """
     text = io.StringIO()
     with mpl.rc_context(STYLE):
@@ -85,7 +85,7 @@ def svg(figure: Figure, title: str, prefix: str) -> str:
 
 
 def letters_once(page: str) -> str:
-    """A page of figures in which each letter is drawn once, where it first occurs."""
+    """Keep the definition of each glyph only where it first occurs on the page."""
     seen: set[str] = set()
 
     def first(match: re.Match[str]) -> str:
@@ -97,7 +97,7 @@ def letters_once(page: str) -> str:
 
 
 def _short_numbers(body: str) -> str:
-    """Five digits of each, and no space where none is needed: a page of many figures stays small."""
+    """Round numbers to five digits and remove redundant spaces, so that pages with figures stay small."""
     body = re.sub(r"-?\d+\.\d{3,}(?!\w)", lambda match: f"{float(match[0]):.5g}", body)
     body = re.sub(r' d="([^"]*)"', lambda match: f' d="{re.sub(NEEDLESS_SPACE, "", match[1])}"', body)
     body = re.sub(r'(<use [^>]*)transform="translate\(([^ ]+) 0\)"', r'\1x="\2"', body)
@@ -105,7 +105,7 @@ def _short_numbers(body: str) -> str:
 
 
 def _few_colours(body: str) -> str:
-    """Pictures inside with a palette where they are opaque, at less than half the size."""
+    """Reduce opaque images inside to a palette, at less than half the size."""
     return re.sub(r'(?<="data:image/png;base64,)[^"]*', lambda match: _palette(match[0]), body)
 
 
@@ -119,7 +119,7 @@ def _palette(encoded: str) -> str:
 
 
 def _short_names(body: str, prefix: str) -> str:
-    """Only what is referred to has a name: its own for a letter, else the prefix and a number."""
+    """Keep only ids that are referenced; glyphs keep their names, others get the prefix and a number."""
     names = dict.fromkeys(re.findall(r'(?:href="#|url\(#)([^")]+)', body))
     short = {name: name if name.startswith(LETTER) else f"{prefix}-{i:x}" for i, name in enumerate(names)}
     body = re.sub(r' id="([^"]+)"', lambda m: f' id="{short[m[1]]}"' if m[1] in short else "", body)

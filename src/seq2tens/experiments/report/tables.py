@@ -1,4 +1,4 @@
-"""Tables of numbers beside published ones, as Markdown, CSV and LaTeX."""
+"""Tables that compare numbers with published ones, as Markdown, CSV and LaTeX."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from seq2tens.experiments.core.rows import csv_text
 
-# What LaTeX reads as a command, and signs that its fonts may lack.
+# Special characters of LaTeX, and characters that its fonts may lack.
 _LATEX = str.maketrans(
     {c: rf"\{c}" for c in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
@@ -16,14 +16,14 @@ _LATEX = str.maketrans(
 )
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
-# In the place of a number that has not been measured, or that there cannot be.
+# Shown instead of a number that has not been measured, or that cannot exist.
 NOT_RUN, NONE = "not run", "–"
-# Which of two numbers is the better one.
+# Whether higher or lower numbers are better.
 MORE, LESS = 1, -1
 
 
 class Score(NamedTuple):
-    """A published number, with its standard deviation over runs where that is known."""
+    """A published number, with its standard deviation over runs if that is known."""
 
     mean: float
     std: float | None = None
@@ -31,11 +31,11 @@ class Score(NamedTuple):
 
 @dataclass(frozen=True)
 class Entry:
-    """What stands in a place of a table.
+    """An entry of a table.
 
-    `value` is the number behind the text, by which rows are sorted; `published` is the one to compare with,
-    with a `published_spread` where that is told. These and the difference are shown with `digits`; a
-    difference of more than `far` is marked. `better` is MORE or LESS, or 0 where neither is better.
+    `value` is the number behind the text, by which rows are sorted; `published` is the number to compare it
+    with, and `published_spread` its standard deviation, if known. These and the difference are shown with
+    `digits`; a difference of more than `far` is marked. `better` is MORE or LESS, or 0 if neither is better.
     """
 
     text: str
@@ -48,31 +48,31 @@ class Entry:
 
     @property
     def change(self) -> float | None:
-        """The value less the published one, in the digits shown; None where one of them is missing."""
+        """The value minus the published one, in the digits shown; None if one of them is missing."""
         if self.value is None or self.published is None:
             return None
-        return round(self.value - self.published, self.digits) + 0.0  # no -0
+        return round(self.value - self.published, self.digits) + 0.0  # avoids -0
 
     @property
     def is_far(self) -> bool:
-        """Whether the difference is one to look at."""
+        """Whether the difference is larger than `far`."""
         return self.change is not None and abs(self.change) > self.far
 
     @property
     def verdict(self) -> str:
-        """Whether it is better or worse than the published number; empty where neither can be said."""
+        """Whether it is better or worse than the published number; empty if neither."""
         gain = (self.change or 0) * self.better
         return "better" if gain > 0 else "worse" if gain < 0 else ""
 
     @property
     def is_similar(self) -> bool:
-        """Whether the difference is within `far`, or within the published spread where `far` is not set."""
+        """Whether the difference is within `far`, or within the published spread if `far` is not set."""
         tolerance = self.far if self.far < float("inf") else self.published_spread or 0.0
         return self.change is not None and abs(self.change) <= tolerance
 
     @property
     def is_absent(self) -> bool:
-        """Whether it stands for a number that there is not."""
+        """Whether the number is missing."""
         return self.text in (NOT_RUN, NONE)
 
     @property
@@ -82,7 +82,7 @@ class Entry:
 
     @property
     def published_label(self) -> str:
-        """The published number with its spread, for people."""
+        """The published number with its spread, for readers."""
         spread = self.published_spread
         return self.published_text + ("" if spread is None else f" ± {spread:.{self.digits}f}")
 
@@ -93,7 +93,7 @@ class Entry:
 
 
 def signed(value: float, digits: int = 3) -> str:
-    """A number with its sign; nothing is added to zero."""
+    """A number with its sign; zero has none."""
     text = f"{value:+.{digits}f}".replace("-", "−")
     return text[1:] if float(f"{value:.{digits}f}") == 0 else text
 
@@ -109,16 +109,16 @@ def number(value: float | None, digits: int = 0) -> Entry:
 
 
 def not_run(paper: Score | None) -> Entry:
-    """An entry for what has not been run, if the paper has it; else for what there cannot be."""
+    """An entry for what has not been run, if the paper has a number for it, else for none."""
     return Entry(NONE) if paper is None else Entry(NOT_RUN, None, paper.mean, published_spread=paper.std)
 
 
 @dataclass(frozen=True)
 class Table:
-    """A caption, columns, rows, perhaps a last line for all rows together, and notes under it.
+    """A table with a caption, an optional last line about all rows, and notes below.
 
     The first entry of a row names it. `name` is for files and links. The entries of a `main` table are
-    counted in the picture at the top of a page; no number stands in two of them.
+    counted in the figure at the top of a page; no number occurs in two of them.
     """
 
     name: str
@@ -131,12 +131,12 @@ class Table:
 
     @property
     def lines(self) -> tuple[tuple[Entry, ...], ...]:
-        """The rows, and the last line where there is one."""
+        """The rows, and the last line if there is one."""
         return (*self.rows, self.last) if self.last else self.rows
 
     @property
     def texts(self) -> tuple[bool, ...]:
-        """Which columns hold no numbers."""
+        """Which columns have no numbers."""
         columns = ([row[i] for row in self.rows] for i in range(len(self.header)))
         return tuple(
             all(entry.value is None and not entry.is_absent for entry in column) for column in columns
@@ -153,7 +153,7 @@ class Table:
         return tuple(_is_idle([row[i] for row in self.rows]) for i in range(len(self.header)))
 
     def markdown(self) -> str:
-        """For a page of documentation; published numbers stand on a second line of their entry."""
+        """The table as Markdown; published numbers are on a second line of their entry."""
         rule = ["---" if text else "---:" for text in self.texts]
         lines = [[_escape_bar(name) for name in self.header], rule]
         lines += [[_markdown(entry) for entry in row] for row in self.lines]
@@ -161,14 +161,14 @@ class Table:
         return "\n\n".join([f"**{self.caption}**", table, *self.notes])
 
     def csv(self) -> str:
-        """Numbers in full, with columns of their own for published numbers and differences."""
+        """The table as CSV with all digits, and separate columns for published numbers and differences."""
         compared = [any(row[i].published is not None for row in self.lines) for i in range(len(self.header))]
         names = [(name, f"{name}, published", f"{name}, difference") for name in self.header]
         lines = (names, *([_numbers(entry) for entry in row] for row in self.lines))
         return csv_text(_flat(triples, compared) for triples in lines)
 
     def latex(self) -> str:
-        """A `tabular` with rules of the package booktabs; published numbers stand in parentheses."""
+        """The table as a LaTeX `tabular` with booktabs rules; published numbers are in parentheses."""
         lines = [" & ".join(_latex(entry) for entry in row) + r" \\" for row in self.rows]
         if self.last:
             lines += [r"\midrule", " & ".join(_latex(entry) for entry in self.last) + r" \\"]
@@ -188,7 +188,7 @@ class Table:
 
 
 def _is_idle(entries: Sequence[Entry]) -> bool:
-    """Something is not run, and nothing was measured; a count of 0 runs is no measurement."""
+    """Whether something was not run and nothing was measured; a count of 0 runs is not a measurement."""
     return any(entry.text == NOT_RUN for entry in entries) and not any(entry.value for entry in entries)
 
 
@@ -211,7 +211,7 @@ def _numbers(entry: Entry) -> tuple[str, str, str]:
 
 
 def _flat(triples: Sequence[tuple[str, str, str]], compared: Sequence[bool]) -> list[str]:
-    """The first of each triple, and the others of columns that are compared."""
+    """The first text of each triple, and the other two in columns that are compared."""
     return [
         text for triple, wide in zip(triples, compared, strict=True) for text in triple[: 3 if wide else 1]
     ]

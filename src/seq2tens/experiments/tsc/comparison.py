@@ -1,4 +1,4 @@
-"""Our runs by the paper's recipe beside the authors' own, run by run."""
+"""Comparisons of our runs by the paper's recipe with the authors' single runs."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from seq2tens.experiments.tsc.published_runs import RUNS, PublishedRun
 from seq2tens.experiments.tsc.results import CellRuns, Results, label, published, published_name
 from seq2tens.experiments.tsc.table import MASKED, PUBLISHED
 
-# The authors' accuracies are known to so many digits.
+# The number of known digits of the authors' accuracies.
 DIGITS = 4
 
 
 def single_runs(all_results: Sequence[Results]) -> Table | None:
-    """Every cell of these recipes that the authors have run, too; None where there is none yet."""
+    """Every cell of the paper's recipes that the authors have run too; None if there is none yet."""
     rows = [
         (Entry(dataset), Entry(label(model)), Entry(results.recipe), *_compared(runs, theirs))
         for results in all_results
@@ -39,7 +39,7 @@ def single_runs(all_results: Sequence[Results]) -> Table | None:
 
 
 def padding(all_results: Sequence[Results]) -> Table | None:
-    """Cells that were run with zeros in front and with masks, side by side; None where there is none yet."""
+    """Compare cells that were run both with zeros in front and with masks; None if there is none yet."""
     cells = {results.recipe: results.cells for results in all_results}
     zeros, masks = (cells.get(recipe, {}) for recipe in (PUBLISHED, MASKED))
     rows = [
@@ -69,8 +69,10 @@ def _padded(zeros: CellRuns, masks: CellRuns) -> tuple[Entry, ...]:
 
 
 def gains(all_results: Sequence[Results], pair: tuple[str, str]) -> Table | None:
-    """By data set, the accuracy of the first model less that of the second, the largest published gain first;
-    None where neither recipe has both."""
+    """By data set, the accuracy of the first model minus that of the second, largest published gain first.
+
+    None if no recipe has both models on a data set.
+    """
     run = [results for results in all_results if _gain_of(results, pair)]
     paper = {dataset: _published_gain(dataset, pair) for dataset in DATASETS}
     order = sorted(paper, key=lambda dataset: -(paper[dataset] or 0.0))

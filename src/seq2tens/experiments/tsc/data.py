@@ -1,4 +1,4 @@
-"""What a model is given: both halves of a data set, padded where it must be."""
+"""The inputs of a model: both halves of a data set, padded if necessary."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from seq2tens.experiments.tsc.models import Model
 
 
 class Halves(NamedTuple):
-    """Series to train on and to test with, as aeon has them."""
+    """Training and test series, in the format of aeon."""
 
     train: Any
     test: Any
 
 
 def collections(train: Labelled, test: Labelled, model: Model) -> Halves:
-    """As they are, or with zeros at their ends for models that need it."""
+    """The series as they are, or with zeros at the end for models that need it."""
     halves = [to_aeon(half.sequences) for half in (train, test)]
     longest = max(int(half.sequences.lengths.max()) for half in (train, test))
     shortest = min(int(half.sequences.lengths.min()) for half in (train, test))
@@ -36,9 +36,9 @@ def _padded_behind(series: Any, steps: int, stacked: bool) -> Any:
 
 
 def published_collections(train: Labelled, test: Labelled) -> Halves:
-    """As the authors' networks got them: standardised, then zeros in front up to the longest of both halves.
+    """The inputs of the authors' networks: standardised, then padded with zeros in front to equal length.
 
-    All lengths are equal then, so nothing is masked: a network sees the zeros, and with them the length.
+    Nothing is masked, so a network sees the zeros, and with them the original length.
     """
     preparation = Preparation(auto_scaling(len(train))).fit(train.sequences)
     prepared = [preparation.transform(half.sequences) for half in (train, test)]

@@ -18,12 +18,12 @@ from seq2tens.experiments.tsc.models import MODELS
 from seq2tens.experiments.tsc.table import MASKED, PUBLISHED, TABLE, Cell, Row
 from seq2tens.training import Checkpoints
 
-# The small ones first, so that a table soon has something to show.
+# Small ones first, so that a table soon has results.
 DATASETS = (
     *("Shapes", "DigitShapes", "LIBRAS", "PenDigits", "ECG", "JapaneseVowels", "KickvsPunch", "CMUsubject16"),
     *("WalkvsRun", "Wafer", "CharacterTrajectories", "AUSLAN", "UWave", "NetFlow", "PEMS", "ArabicDigits"),
 )
-# Others have some of these names for other splits.
+# Other archives have data sets with the same names but other splits.
 ARCHIVES = ("tsc",)
 EXPERIMENT = Experiment(
     name="tsc",
@@ -45,14 +45,14 @@ EXPERIMENT = Experiment(
 
 
 class Choice(NamedTuple):
-    """What can be run, and a sentence for what cannot."""
+    """The names that can be run, and a sentence about those that cannot."""
 
     names: list[str]
     left_out: list[str]
 
 
 def choose_datasets(names: Sequence[str] | None, folder: str | Path | None = None) -> Choice:
-    """The data sets of these names, all of them must be there; with None, those of the paper that are."""
+    """Check that these data sets are available; None selects all available ones of the paper."""
     available = set(available_datasets(folder, archives=ARCHIVES))
     if names is None:
         missing = [name for name in DATASETS if name not in available]
@@ -62,30 +62,30 @@ def choose_datasets(names: Sequence[str] | None, folder: str | Path | None = Non
         check.choice("datasets", name, DATASETS)
         check.require(
             name in available,
-            f"`datasets` must be found as tsc/NAME.npz in `data` or the folder that {ENVIRONMENT} names, "
+            f"`datasets` must be available as tsc/NAME.npz in `data` or the folder {ENVIRONMENT}, "
             f"got {name!r}, which is not",
         )
     return Choice(list(names), [])
 
 
 def choose_models(names: Sequence[str] | None) -> list[str]:
-    """The models of these names; with None, all."""
+    """Check the names of models; None selects all of them."""
     for name in names or ():
         check.choice("models", name, EXPERIMENT.models)
     return list(EXPERIMENT.models if names is None else names)
 
 
 def measure(cell: Cell, threads: int, *, data: str | None = None, checkpoint: Path | None = None) -> Row:
-    """Fit to the training half and predict the test half.
+    """Fit a model on the training half and test it on the test half.
 
     Args:
         cell: what to run.
-        threads: for models that take a number; torch's own number is the caller's affair.
+        threads: number of threads, for models with `n_jobs`; the caller sets that of torch.
         data: folder of the data sets, as for `load_dataset`.
-        checkpoint: folder in which a model that is trained keeps its state; a second call goes on there.
+        checkpoint: folder for the state of the training, from which a second call resumes.
     """
     model = MODELS[cell.model]
-    commit = provenance.commit()  # of the code that is running, not of what it may be in some hours
+    commit = provenance.commit()  # of the running code; the source tree may change during training
     train, test = load_dataset(cell.dataset, data, archives=ARCHIVES)
     published = cell.recipe == PUBLISHED
     series, unseen = published_collections(train, test) if published else collections(train, test, model)
@@ -94,7 +94,7 @@ def measure(cell: Cell, threads: int, *, data: str | None = None, checkpoint: Pa
     estimator = _estimator(cell, threads)
     resumed = 0 if checkpoint is None or not model.trained else _resume(estimator, checkpoint)
     fit_seconds, _ = provenance.timed(lambda: estimator.fit(series, train.labels))
-    if getattr(estimator, "interrupted_", False):  # what was trained in part is no result
+    if getattr(estimator, "interrupted_", False):  # an incomplete training is not a result
         raise KeyboardInterrupt
     predict_seconds, predicted = provenance.timed(lambda: estimator.predict(unseen))
     history = getattr(estimator, "history_", [])
@@ -104,7 +104,7 @@ def measure(cell: Cell, threads: int, *, data: str | None = None, checkpoint: Pa
         epochs=len(history) if model.trained else None,
         lowest_train_loss=_lowest_loss(history),
         parameters=provenance.parameters(estimator.network_) if model.trained else None,
-        # with the epochs that were trained before an interruption
+        # includes the epochs before an interruption
         fit_seconds=round(fit_seconds + sum(row["seconds"] for row in history[:resumed]), 3),
         predict_seconds=round(predict_seconds, 3),
         n_train=len(train),
@@ -114,7 +114,7 @@ def measure(cell: Cell, threads: int, *, data: str | None = None, checkpoint: Pa
 
 
 def _estimator(cell: Cell, threads: int) -> Any:
-    """With masks or without, a network is trained alike; what was padded is standardised already."""
+    """Create the estimator; both paper recipes train alike, but padded inputs are standardised already."""
     recipe = PUBLISHED if cell.recipe == MASKED else cell.recipe
     estimator = MODELS[cell.model].make(cell.seed, recipe, threads)
     return estimator.set_params(scaling=None) if cell.recipe == PUBLISHED else estimator
@@ -125,9 +125,9 @@ def _lowest_loss(history: Sequence[dict[str, float]]) -> float | None:
 
 
 def _warm_up(estimator: Any, series: Any, labels: Any) -> None:
-    """Compile what is compiled on first use, with ten sequences of each of two classes.
+    """Fit and predict ten sequences of each of two classes, so that code is compiled before it is timed.
 
-    Of fewer, MUSE finds no word that tells the classes of PenDigits apart, and fails.
+    With fewer sequences, MUSE fails on PenDigits, because it finds no discriminative word.
     """
     first = [int(i) for label in np.unique(labels)[:2] for i in np.flatnonzero(labels == label)[:10]]
     few = series[first] if isinstance(series, np.ndarray) else [series[i] for i in first]
@@ -138,7 +138,7 @@ def _warm_up(estimator: Any, series: Any, labels: Any) -> None:
 
 
 def _resume(estimator: Any, checkpoint: Path) -> int:
-    """Let a fit keep its state in a folder; how many epochs are there already."""
+    """Set the folder of checkpoints; return the number of epochs that are there already."""
     estimator.set_params(checkpoint=checkpoint)
     generations = Checkpoints(checkpoint).generations()
     return int(generations[0].stem.removeprefix("epoch-")) if generations else 0

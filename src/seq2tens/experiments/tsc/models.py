@@ -1,4 +1,4 @@
-"""The models of the classification experiment by name; what is heavy is imported when one is made."""
+"""The models of the classification experiment by name; estimators are imported when they are created."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ Make = Callable[[int, str, int], Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """What a name stands for.
+    """A model of the experiment.
 
     Args:
-        name: as in the results table.
-        label: as in figures and on pages.
-        make: gives a new estimator for a seed, a recipe and a number of threads.
-        published: its name in the paper's table, None where the paper does not have it.
+        name: its name in the results table.
+        label: its name in figures and on pages.
+        make: creates an estimator from a seed, a recipe and a number of threads.
+        published: its name in the paper's table; None if the paper does not have it.
         trained: whether it is trained in epochs, by a recipe.
         seeded: whether the seed matters.
-        compiled: whether something is compiled when it is first used, which is not to be counted.
-        equal_lengths: whether it takes equal lengths only: series get zeros at their ends.
-        shortest: the length that it needs; shorter series get zeros likewise.
+        compiled: whether code is compiled at first use, which is not included in the times.
+        equal_lengths: whether it needs equal lengths; series are padded with zeros at the end.
+        shortest: the minimum length; shorter series are padded likewise.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Model:
 
 
 def _make(path: str, options: dict[str, Any], seed: int, recipe: str, threads: int) -> Any:
-    """The estimator of that path, with what it takes of the seed, the recipe and the number of threads."""
+    """Create the estimator with this import path; it gets those arguments that it accepts."""
     home, _, name = path.rpartition(".")
     estimator = getattr(importlib.import_module(home), name)
     arguments = {"random_state": seed, "recipe": recipe, "n_jobs": threads}
@@ -65,7 +65,7 @@ def _compiled(name: str, label: str, path: str, options: Any = None, **more: Any
 
 
 def _baseline(label: str, kind: str) -> Model:
-    """A baseline of ours, which has the paper's name."""
+    """A baseline that we implement, with its name in the paper."""
     make = partial(_make, f"seq2tens.experiments.baselines.{kind}", {})
     return Model(name=label.lower(), label=label, make=make, published=label)
 

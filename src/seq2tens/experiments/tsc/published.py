@@ -1,7 +1,7 @@
-"""The numbers that the paper reports for classification (Toth, Bonnier and Oberhauser, ICLR 2021).
+"""The paper's numbers for classification (Toth, Bonnier and Oberhauser, ICLR 2021).
 
-Accuracies of models that the authors trained are means over five runs; the others they took from the
-literature, where some have no result on some data set.
+Accuracies of models that the authors trained are means over five runs; the others are from the literature,
+with some missing results.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from seq2tens.experiments.report.tables import Score
 
 
 class DataSet(NamedTuple):
-    """What the paper says of a data set."""
+    """The size of a data set according to the paper."""
 
     n_classes: int
     n_channels: int
@@ -22,7 +22,7 @@ class DataSet(NamedTuple):
     n_test: int
 
 
-# Where the data at hand are not the paper's, or not for certain, though sizes agree.
+# Data sets that differ, or may differ, from the paper's although sizes agree.
 DATA_REMARKS = {
     "AUSLAN": "split by the week of recording, which is assumed; sizes agree with the paper's",
     "CharacterTrajectories": "zeros at the ends are cut off, 60 to 182 steps are left of 109 to 205",
@@ -31,7 +31,7 @@ DATA_REMARKS = {
 
 
 class Probabilities(NamedTuple):
-    """Of the Bayesian signed-rank test: which of two models is better, or whether it does not matter."""
+    """Probabilities of the Bayesian signed-rank test that either model is better, or both are equivalent."""
 
     baseline: float
     equivalent: float
@@ -78,7 +78,7 @@ _BORROWED: dict[str, tuple[float | None, ...]] = {
     "Wafer": (0.968, 0.974, 0.962, 0.965, 0.992, 0.931, 0.997, 0.990),
     "WalkvsRun": (1.000, 1.000, 1.000, 1.000, 1.000, 1.000, 1.000, 1.000),
 }
-# Mean and standard deviation.
+# Means and standard deviations, in the order of `TRAINED`.
 _TRAINED = {
     "ArabicDigits": ((0.995, 0.001), (0.995, 0.002), (0.979, 0.002), (0.996, 0.001), (0.997, 0.001)),
     "AUSLAN": ((0.979, 0.003), (0.971, 0.003), (0.987, 0.002), (0.996, 0.001), (0.995, 0.001)),
@@ -97,7 +97,7 @@ _TRAINED = {
     "Wafer": ((0.987, 0.005), (0.989, 0.002), (0.983, 0.003), (0.988, 0.001), (0.990, 0.001)),
     "WalkvsRun": ((1.000, 0.000), (1.000, 0.000), (1.000, 0.000), (1.000, 0.000), (1.000, 0.000)),
 }
-# As printed under the table of accuracies.
+# As printed below the table of accuracies.
 MEAN_RANKS = {
     "ARKernel": 6.000,
     "DTW": 6.812,
@@ -113,7 +113,7 @@ MEAN_RANKS = {
     "FCN64-LS2T64-3": 2.750,
     "FCN128-LS2T64-3": 2.312,
 }
-# Each model on the left against the last three of `TRAINED`, in their order; rope 0.001, 100,000 samples.
+# Each model against the last three of `TRAINED`, in their order; rope 0.001, 100,000 samples.
 _SIGNED_RANK: dict[str, tuple[tuple[float, float, float] | None, ...]] = {
     "SMTS": ((0.180, 0.000, 0.820), (0.010, 0.000, 0.990), (0.008, 0.000, 0.992)),
     "LPS": ((0.191, 0.002, 0.807), (0.012, 0.001, 0.987), (0.006, 0.001, 0.993)),
@@ -144,5 +144,5 @@ def _scores(name: str) -> dict[str, Score]:
     }
 
 
-# By data set and model; a pair that the paper has no result for is left out.
+# Scores by data set and model, without pairs for which the paper has no result.
 ACCURACY = {name: _scores(name) for name in DATASETS}

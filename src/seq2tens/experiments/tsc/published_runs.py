@@ -8,14 +8,14 @@ from seq2tens.experiments.tsc.published import TRAINED
 
 
 class PublishedRun(NamedTuple):
-    """One run: its test accuracy, the epochs it was trained for, and the lowest training loss among them."""
+    """One run: its test accuracy, its number of epochs and the lowest training loss."""
 
     accuracy: float
     epochs: int
     lowest_train_loss: float
 
 
-# Under each data set a line for every model, in the order of `TRAINED`: accuracy, epochs, loss of each run.
+# For each data set, a line per model in the order of `TRAINED`: accuracy, epochs and loss of each run.
 _RUNS = """
 ArabicDigits
 0.9941 2000 1.81e-11  0.9945 1781 0  0.9945 2000 3.61e-11  0.9968 1854 0  0.9973 1952 0
@@ -133,5 +133,5 @@ def _by_model() -> dict[tuple[str, str], tuple[PublishedRun, ...]]:
     }
 
 
-# By data set and model.
+# Runs by data set and model.
 RUNS = _by_model()

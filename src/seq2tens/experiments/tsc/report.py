@@ -19,16 +19,16 @@ from seq2tens.experiments.tsc.results import Results, label, published, publishe
 from seq2tens.experiments.tsc.table import NO_RECIPE, RECIPES, Row, grid
 from seq2tens.experiments.tsc.tables import FAR
 
-# The models that the paper's signed-rank test is about, and the one that they build on.
+# The models of the paper's signed-rank test, and the one that they extend.
 OURS, BASELINE = ("ls2t64-3", "fcn64-ls2t64-3", "fcn128-ls2t64-3"), "fcn128"
-# Fewer data sets in common say too little for a test.
+# The minimum number of common data sets for a test.
 ENOUGH = 5
 SEEDS = 5
 
 
 @dataclass(frozen=True)
 class _Finished:
-    """All results: those of each recipe, and those of models that have none."""
+    """All results: those of each recipe, and those of models without a recipe."""
 
     rows: Sequence[Row]
     trained: tuple[Results, ...]
@@ -40,13 +40,13 @@ class _Finished:
 
     @property
     def compared(self) -> list[Results]:
-        """What is ranked together: a recipe's results with those of models without one, or these alone."""
+        """Results to rank together: each recipe with the models that have none, or these models alone."""
         ranked = [results.with_others(self.others) for results in self.trained if results.cells]
         return ranked or [self.others]
 
 
 def section(rows: Sequence[Row], **options: Any) -> Section:
-    """All that finished cells say; `options` as in `ReportOptions`."""
+    """The section about finished cells; `options` as in `ReportOptions`."""
     scope = ReportOptions(**options)
     recipes = in_order([*RECIPES, *(row.recipe for row in rows if row.recipe != NO_RECIPE)], RECIPES)
     trained = tuple(summarise(rows, recipe) for recipe in recipes)
@@ -69,7 +69,7 @@ def _overview(finished: _Finished) -> Part:
 
 
 def _progress(finished: _Finished) -> Table:
-    """How much of the whole grid is there."""
+    """The table of how much of the whole grid is finished."""
     names, sets = EXPERIMENT.models, EXPERIMENT.datasets
     grids = [grid(EXPERIMENT.name, sets, names, seeds=SEEDS, recipe=recipe) for recipe in RECIPES]
     whole = {cell.key: cell.recipe for cells in grids for cell in cells}
@@ -117,7 +117,7 @@ def _accuracies(finished: _Finished, details: bool) -> Part:
 
 
 def _accuracy_table(results: Results, details: bool) -> list[Block]:
-    """With columns for all models, or with those that were run and the names of the others."""
+    """The table with all models, or with those that were run and the names of the others."""
     if not results.cells:
         return [Missing(f"Nothing has been run yet: {results.title}.")]
     if details:
@@ -141,7 +141,7 @@ def _ranks(finished: _Finished, details: bool) -> Part:
 
 
 def _diagrams(scores: Scores, results: Results) -> list[Block]:
-    """Critical differences of ours, and of the paper on the same data sets and models."""
+    """Diagrams of critical differences for ours and for the paper's, on the same data sets and models."""
     drawn = [("ours", "our accuracies", scores)]
     paper = published_scores(scores.datasets, scores.models).complete()
     if min(paper.values.shape) >= 2:
@@ -173,7 +173,7 @@ def _signed_ranks(finished: _Finished, samples: int) -> Part:
 
 
 def _posteriors(scores: Scores, samples: int) -> list[Posterior]:
-    """Each LS2T network against every other model, where they have enough data sets in common."""
+    """Test each LS2T network against every other model with enough common data sets."""
     pairs = [
         (left, right)
         for right in OURS
@@ -217,7 +217,7 @@ def _distributions(finished: _Finished) -> Part:
 
 
 def _by_model(results: Results) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
-    """Accuracies of each model over data sets: ours, and the paper's on those of them that it has."""
+    """Accuracies of each model over data sets: ours, and the paper's on the same ones."""
     by_model = {model: results.of(model) for model in results.models}
     ours = {label(model): [runs.accuracy for runs in own.values()] for model, own in by_model.items()}
     paper = {

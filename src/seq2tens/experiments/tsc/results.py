@@ -1,4 +1,4 @@
-"""Finished cells of the classification experiment, joined over seeds and set beside published numbers."""
+"""Finished cells of the classification experiment, grouped over seeds, and the published numbers."""
 
 from __future__ import annotations
 
@@ -14,60 +14,60 @@ from seq2tens.experiments.tsc.table import NO_RECIPE, Row
 
 
 class CellRuns(Runs[Row]):
-    """One data set and model over its seeds."""
+    """The runs of one data set and model."""
 
     @property
     def accuracy(self) -> float:
-        """Equal accuracies must be equal numbers, for they share a rank."""
+        """The mean accuracy, rounded so that equal accuracies are equal numbers and share a rank."""
         return round(self.required_mean("accuracy"), 9)
 
 
 @dataclass(frozen=True)
 class Results:
-    """Runs by data set and model, of one recipe (`"-"`: of models that have none)."""
+    """Runs of one recipe by data set and model (`"-"`: models without a recipe)."""
 
     recipe: str
     cells: dict[tuple[str, str], CellRuns]
 
     @property
     def title(self) -> str:
-        """What they are called in captions."""
+        """The name in captions."""
         return "models without a recipe" if self.recipe == NO_RECIPE else f"recipe {self.recipe}"
 
     @property
     def slug(self) -> str:
-        """What they are called in names of files."""
+        """The name in file names."""
         return "others" if self.recipe == NO_RECIPE else self.recipe
 
     @property
     def datasets(self) -> list[str]:
-        """Those of the paper, and others that were run."""
+        """The data sets of the paper, and others that were run."""
         return list(dict.fromkeys([*DATASETS, *(dataset for dataset, _ in self.cells)]))
 
     @property
     def models(self) -> list[str]:
-        """Those that were run, in the order of the registry."""
+        """The models that were run, in the order of the registry."""
         return in_order((model for _, model in self.cells), MODELS)
 
     @property
     def known_models(self) -> list[str]:
-        """Those that were run or could be."""
+        """The models that were run or could be."""
         trained = self.recipe != NO_RECIPE
         able = [name for name, model in MODELS.items() if model.trained == trained]
         return in_order([*able, *self.models], MODELS)
 
     def of(self, model: str) -> dict[str, CellRuns]:
-        """What a model did, by data set."""
+        """The runs of a model, by data set."""
         return {dataset: runs for (dataset, other), runs in self.cells.items() if other == model}
 
     def with_others(self, others: Results) -> Results:
-        """These and others on the same data sets, to compare all of them."""
+        """Add other results on the same data sets, to compare all of them."""
         own = {dataset for dataset, _ in self.cells}
         added = {place: runs for place, runs in others.cells.items() if place[0] in own}
         return Results(self.recipe, {**self.cells, **added})
 
     def scores(self) -> Scores:
-        """Our accuracies."""
+        """Our accuracies as scores."""
         accuracies: dict[str, dict[str, float]] = defaultdict(dict)
         for (dataset, model), runs in self.cells.items():
             accuracies[dataset][model] = runs.accuracy
@@ -77,24 +77,24 @@ class Results:
 
 
 def summarise(rows: Sequence[Row], recipe: str) -> Results:
-    """The finished cells of a recipe."""
+    """Group the finished cells of a recipe."""
     groups = grouped([row for row in rows if row.recipe == recipe], "dataset", "model")
     return Results(recipe, {(place[0], place[1]): CellRuns(group) for place, group in groups.items()})
 
 
 def published(dataset: str, model: str) -> float | None:
-    """The accuracy in the paper, None where it has none."""
+    """The accuracy in the paper, or None if it has none."""
     score = ACCURACY.get(dataset, {}).get(published_name(model))
     return None if score is None else score.mean
 
 
 def published_probabilities(left: str, right: str) -> Probabilities | None:
-    """What the paper's signed-rank test says of two models, None where it does not."""
+    """The probabilities of the paper's signed-rank test of two models, or None if it has none."""
     return SIGNED_RANK.get((published_name(left), published_name(right)))
 
 
 def published_name(model: str) -> str:
-    """What the paper calls a model, empty where it does not have it."""
+    """The name of a model in the paper, empty if it is not there."""
     return (MODELS[model].published if model in MODELS else None) or ""
 
 
@@ -108,5 +108,5 @@ def published_scores(datasets: Sequence[str], models: Sequence[str]) -> Scores:
 
 
 def label(model: str) -> str:
-    """What a model is called on a page."""
+    """The name of a model on a page."""
     return MODELS[model].label if model in MODELS else model

@@ -11,16 +11,16 @@ from seq2tens.experiments.core.cells import AnyCell
 from seq2tens.experiments.core.rows import AnyRow, RowTable
 from seq2tens.experiments.tsc.models import MODELS
 
-# As published: zeros in front, which the network sees. The same training with masks is a recipe of its own.
+# PUBLISHED has zeros in front, which the network sees; MASKED is the same training with masks.
 PUBLISHED, MASKED = "paper", "paper-masked"
 RECIPES = ("fast", PUBLISHED, MASKED)
-# In the place of a recipe, for models that are not trained in epochs.
+# The recipe of models that are not trained in epochs.
 NO_RECIPE = "-"
 
 
 @dataclass(frozen=True)
 class Cell(AnyCell):
-    """One fit and its test: a data set, a model, a seed and a recipe."""
+    """One fit and test: a data set, a model, a seed and a recipe."""
 
     dataset: str
     model: str
@@ -41,8 +41,8 @@ def grid(
 ) -> list[Cell]:
     """All cells, seed by seed, so that a table fills evenly.
 
-    A model without randomness has one cell per data set, and one that is not trained in epochs the same cells
-    whatever the recipe.
+    A model without randomness has one cell per data set; a model that is not trained in epochs has the same
+    cells for every recipe.
     """
     check.positive_int("seeds", seeds)
     check.choice("recipe", recipe, RECIPES)
@@ -61,11 +61,10 @@ def grid(
 class Row(AnyRow):
     """A finished cell.
 
-    `recipe` is `"-"` for a model that is not trained in epochs; `epochs` and `parameters` (those that are
-    trained, the last linear layer included) are None where there are none; so is `lowest_train_loss`, that of
-    the best epoch, also in rows from before it was kept. Seconds do not count what is compiled on first use;
-    `peak_mib` is the memory of the process at its height, the libraries included. `commit` is that of the
-    source tree, with `"+"` where it was changed, and empty outside of one.
+    `recipe` is `"-"` for a model that is not trained in epochs. `epochs`, `parameters` (the number of
+    trainable ones, including the last linear layer) and `lowest_train_loss`, that of the best epoch, are then
+    None; the latter is also None in older rows. Times do not include compilation at first use. The other
+    columns are those of `AnyRow`.
     """
 
     key: str
@@ -92,7 +91,7 @@ class Row(AnyRow):
 
     @property
     def headline(self) -> str:
-        """How it went, in a few words."""
+        """The main result, in a few words."""
         return f"accuracy {self.accuracy:.4f}, {self.fit_seconds + self.predict_seconds:.1f} s"
 
 
@@ -105,5 +104,5 @@ def read(path: str | Path) -> list[Row]:
 
 
 def append(path: str | Path, row: Row) -> bool:
-    """Add a row at the end of a table, unless its cell is there already; True if it was added."""
+    """Add a row at the end of a table, unless it has the cell already; return whether it was added."""
     return TABLE.append(path, row)

@@ -18,17 +18,17 @@ from seq2tens.experiments.tsc.results import (
     published_scores,
 )
 
-# A mean that is further off the published one wants an explanation.
+# A larger difference from the published mean needs an explanation.
 FAR = 0.02
 DAGGER = "†"
 COSTS = ("fit, s", "predict, s", "epochs", "parameters", "peak MiB")
 PARTS = ("fit", "predict")
-# The paper's claim: with the block these are at least as good as without it.
+# The paper's claim: the LS2T block does not make the FCN worse.
 CLAIMS = (("fcn64-ls2t64-3", "fcn128"), ("fcn128-ls2t64-3", "fcn128"))
 
 
 def accuracy(results: Results, models: Sequence[str]) -> Table:
-    """Data sets by models: mean ± standard deviation (seeds), beside the published mean."""
+    """Data sets by models: mean ± standard deviation (seeds), compared with the published mean."""
     changed = _data_remarks(results)
     rows = [
         (
@@ -52,7 +52,7 @@ def accuracy(results: Results, models: Sequence[str]) -> Table:
 
 
 def accuracy_entry(runs: CellRuns | None, dataset: str, model: str) -> Entry:
-    """Our accuracy with its spread, beside the published one."""
+    """Our accuracy with its standard deviation, compared with the published one."""
     paper = published(dataset, model)
     if runs is None:
         return Entry(NOT_RUN, published=paper)
@@ -61,7 +61,7 @@ def accuracy_entry(runs: CellRuns | None, dataset: str, model: str) -> Entry:
 
 
 def _mean_accuracy(by_dataset: dict[str, CellRuns], model: str) -> Entry:
-    """Over the data sets that were run; the published mean is that of the same ones."""
+    """The mean over the data sets that were run, compared with the published mean over the same ones."""
     if not by_dataset:
         return Entry(NOT_RUN)
     mean = statistics.fmean(runs.accuracy for runs in by_dataset.values())
@@ -69,13 +69,13 @@ def _mean_accuracy(by_dataset: dict[str, CellRuns], model: str) -> Entry:
 
 
 def _mean_published(datasets: Iterable[str], model: str) -> float | None:
-    """None where the paper has no result on one of them."""
+    """The published mean accuracy, or None if the paper has no result on one of the data sets."""
     accuracies = [published(dataset, model) for dataset in datasets]
     return None if None in accuracies else mean_of(accuracies)
 
 
 def _data_remarks(results: Results) -> dict[str, str]:
-    """What is to be said of data sets that are not, or not for certain, those of the paper."""
+    """Remarks on data sets that differ, or may differ, from those of the paper."""
     remarks = {}
     for (dataset, _), runs in results.cells.items():
         sizes = runs.rows[0].n_train, runs.rows[0].n_test
@@ -103,7 +103,7 @@ def far_off(all_results: Sequence[Results]) -> Table:
 
 
 def claim(all_results: Sequence[Results]) -> Table | None:
-    """FCN-LS2T against FCN on the data sets that both have; None where there is none yet."""
+    """Compare FCN-LS2T with FCN on common data sets; None if there are none yet."""
     pairs = [(results, pair) for results in all_results for pair in CLAIMS]
     rows = [row for results, pair in pairs if (row := _claim_row(results, pair))]
     compared = ("with LS2T", "without", "difference", "in the paper")
@@ -116,7 +116,7 @@ def claim(all_results: Sequence[Results]) -> Table | None:
 
 
 def _claim_row(results: Results, models: tuple[str, str]) -> tuple[Entry, ...]:
-    """Of two models, ours and the one it builds on; empty where they have no data set in common."""
+    """The row that compares a model with the one it extends; empty if they have no common data set."""
     both = [results.of(model) for model in models]
     shared = [dataset for dataset in both[0] if dataset in both[1]]
     if not shared:
@@ -145,7 +145,7 @@ def _difference(pair: Sequence[float | None], digits: int = 3) -> Entry:
 
 
 def rank_table(scores: Scores, results: Results) -> Table:
-    """Mean ranks of models in scores without gaps: among all, and among the paper's beside its own."""
+    """Mean ranks among all models, and among the paper's, compared with the published ones."""
     paper = published_scores(scores.datasets, scores.models)
     shared = paper.complete()
     ours = mean_ranks(scores)
@@ -176,7 +176,7 @@ def rank_table(scores: Scores, results: Results) -> Table:
 
 
 def probability_table(posteriors: Sequence[Posterior], results: Results) -> Table:
-    """Probabilities of the signed-rank test, beside the paper's."""
+    """Probabilities of the signed-rank test, compared with the paper's."""
     rows = []
     for posterior in posteriors:
         theirs = published_probabilities(posterior.left, posterior.right) or (None, None, None)
@@ -202,7 +202,7 @@ def probability_table(posteriors: Sequence[Posterior], results: Results) -> Tabl
 
 
 def cost(all_results: Sequence[Results]) -> Table:
-    """What each model took, over the data sets on which it was run."""
+    """Time and memory of each model over the data sets on which it was run."""
     rows = [
         (Entry(label(model)), Entry(results.recipe), *_totals(list(results.of(model).values())))
         for results in all_results
