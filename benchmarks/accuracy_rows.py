@@ -82,7 +82,7 @@ class Row(NamedTuple):
 def append(row: Row, results: Path) -> None:
     new = not results.exists()
     with results.open("a", newline="") as file:
-        table = csv.writer(file)
+        table = csv.writer(file, lineterminator="\n")
         if new:
             table.writerow(Row._fields)
         table.writerow([*row[:3], *(f"{number:.4f}" for number in row[3:])])
@@ -136,7 +136,7 @@ class Bin(NamedTuple):
 def append_bins(bins: list[Bin], results: Path) -> None:
     new = not results.exists()
     with results.open("a", newline="") as file:
-        table = csv.writer(file)
+        table = csv.writer(file, lineterminator="\n")
         if new:
             table.writerow(Bin._fields)
         table.writerows([*b[:4], f"{b.confidence:.4f}", b.correct] for b in bins)

@@ -1,11 +1,11 @@
-"""Coverage of prediction sets and intervals on the data sets in SEQ2TENS_DATA.
+"""Coverage of prediction sets on the data sets in SEQ2TENS_DATA.
 
-    python -m benchmarks.coverage classes [--datasets NAME…] [--folders ucr uea tsc]
-    python -m benchmarks.coverage values
+    python -m benchmarks.coverage [--datasets NAME…] [--folders ucr uea tsc]
 
-The command `classes` appends a row per data set to `benchmarks/coverage.csv`, skips data sets that are there,
-and prints the table. Sets come from one fit on the training half. They are compared with split conformal
-prediction with the same scores: a fit on one half of the training half, and scores from the other.
+Appends a row per data set to `benchmarks/coverage.csv`, skips data sets that are there, and prints the table.
+Sets come from one fit on the training half. They are compared with split conformal prediction with the same
+scores: a fit on one half of the training half, and scores from the other. For intervals of numbers see
+`benchmarks.regression`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import numpy as np
 import torch
 
 from benchmarks.pages import markdown
-from seq2tens.data import Labelled, Split, read, read_ts
-from seq2tens.estimators import RandomLS2TClassifier, RandomLS2TRegressor
+from seq2tens.data import Labelled, Split, read
+from seq2tens.estimators import RandomLS2TClassifier
 from seq2tens.estimators.random import conformal
 
 DATA = Path(os.environ.get("SEQ2TENS_DATA", "data"))
@@ -85,7 +85,7 @@ def fitted(half: Labelled, blocks: int) -> RandomLS2TClassifier:
     return RandomLS2TClassifier(n_blocks=blocks, n_jobs=-1, random_state=0).fit(half.sequences, half.labels)
 
 
-def run_classes(
+def run(
     folders: list[str], names: list[str] | None, coverage: float, blocks: int, results: Path = RESULTS
 ) -> None:
     """Run all data sets that are not in the results yet."""
@@ -99,7 +99,7 @@ def run_classes(
 def append(row: Row, results: Path) -> None:
     new = not results.exists()
     with results.open("a", newline="") as file:
-        table = csv.writer(file)
+        table = csv.writer(file, lineterminator="\n")
         if new:
             table.writerow(Row._fields)
         table.writerow([*row[:2], *(f"{value:.4f}" for value in row[2:])])
@@ -117,7 +117,7 @@ def stored(results: Path) -> list[Row]:
     return sorted(rows, key=lambda row: row.dataset.lower())
 
 
-def report_classes(rows: list[Row]) -> str:
+def report(rows: list[Row]) -> str:
     """The table of all data sets and their mean."""
     means = (statistics.fmean(column) for column in list(zip(*rows, strict=True))[2:])
     rows = [*rows, Row(f"mean of {len(rows)}", sum(row.series for row in rows), *means)]
@@ -125,38 +125,15 @@ def report_classes(rows: list[Row]) -> str:
     return markdown(header, [[r.dataset, str(r.series), *(f"{v:.3f}" for v in r[2:])] for r in rows])
 
 
-def report_values(coverage: float, blocks: int) -> None:
-    """Print the coverage on each data set, then over all test series."""
-    inside: list[np.ndarray] = []
-    print("| data set | series | R² | covered | width | spread of values |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: |")
-    for path in sorted((DATA / "regression").glob("*_TRAIN.ts")):
-        name = path.stem.removesuffix("_TRAIN")
-        train, test = read_ts(path), read_ts(path.with_name(f"{name}_TEST.ts"))
-        values, truth = (np.asarray(half.labels, dtype=float) for half in (train, test))
-        model = RandomLS2TRegressor(n_blocks=blocks, n_jobs=-1, random_state=0).fit(train.sequences, values)
-        low, high = model.predict_interval(test.sequences, coverage).T
-        inside.append((low <= truth) & (truth <= high))
-        fit, covered = model.score(test.sequences, truth), inside[-1].mean()
-        width = (high - low).mean()
-        print(f"| {name} | {len(train)} | {fit:.3f} | {covered:.3f} | {width:.4g} | {truth.std():.4g} |")
-    together = np.concatenate(inside)
-    print(f"| all {len(together)} test series | | | {together.mean():.3f} | | |")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.coverage", description=__doc__)
-    parser.add_argument("what", choices=["classes", "values"])
     parser.add_argument("--folders", nargs="+", default=["ucr", "uea", "tsc"])
     parser.add_argument("--datasets", nargs="+")
     parser.add_argument("--coverage", type=float, default=0.9)
     parser.add_argument("--blocks", type=int, default=40)
     options = parser.parse_args()
-    if options.what == "values":
-        report_values(options.coverage, options.blocks)
-    else:
-        run_classes(options.folders, options.datasets, options.coverage, options.blocks)
-        print(report_classes(stored(RESULTS)))
+    run(options.folders, options.datasets, options.coverage, options.blocks)
+    print(report(stored(RESULTS)))
 
 
 if __name__ == "__main__":

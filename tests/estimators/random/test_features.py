@@ -4,6 +4,7 @@ import torch
 
 from estimator_contract import EstimatorContract, problem
 from seq2tens import functional as F
+from seq2tens.data import load_dataset
 from seq2tens.estimators import RandomLS2TClassifier, RandomLS2TFeatures, load
 from seq2tens.estimators.random import features
 from seq2tens.estimators.random.blocks import DESIGNS, KERNELS, Block, pools
@@ -46,6 +47,13 @@ class TestRandomLS2TFeatures(EstimatorContract):
         X, y = problem()
         more = self.make(n_blocks=6).fit(X, y).transform(X)
         np.testing.assert_array_equal(more[:, : fitted.n_features_], fitted.transform(X))
+
+    @pytest.mark.parametrize("n_jobs", [1, 2])
+    def test_a_sequence_has_the_same_bits_alone_and_in_a_batch(self, n_jobs):
+        X = load_dataset("JapaneseVowels").train.sequences[np.arange(60)]
+        model = self.make(n_jobs=n_jobs, n_blocks=40).fit(X)
+        alone = [model.transform(X[np.array([row])]) for row in range(len(X))]
+        np.testing.assert_array_equal(np.concatenate(alone), model.transform(X))
 
     @pytest.mark.parametrize("number", sorted(DESIGNS.keys() - {1}))  # models of the first are on file
     def test_a_saved_model_keeps_its_design(self, number, monkeypatch, tmp_path):
@@ -109,6 +117,13 @@ class TestBlock:
         for row, length in enumerate(lengths.tolist()):
             path = levels[row, :length, KERNELS:]
             torch.testing.assert_close(found[row], (path.square().mean(dim=0) + 1e-4).log())
+
+    def test_crossings_by_hand(self):
+        waves = torch.tensor([[-1.0, 1, 1, -1, 1, -1], [-1, 1, -1, -1, -1, -1]])
+        responses = waves[..., None].expand(2, 6, KERNELS).contiguous()
+        design = DESIGNS[4]._replace(convolutions=("crossings",))
+        found = pools(responses, torch.tensor([6, 4]), torch.zeros(KERNELS), None, design)
+        torch.testing.assert_close(found, torch.tensor([[4.0], [2.0]]).expand(2, KERNELS))
 
     def test_calibrated_paths_have_size_one(self):
         block = Block.draw(0, 0, n_channels=2, length=50, order=3)

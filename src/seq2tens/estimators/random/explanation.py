@@ -36,12 +36,12 @@ class Filter:
 class Explanation:
     """One feature: a path, either a convolution or level m of m convolutions in order, and its pool.
 
-    `pool` is "share" (of steps above a threshold), "stretch" (the longest above it), "changes" (how often it
-    is crossed), "energy" (logarithm of the mean square), "wins" or "losses" (against other convolutions);
-    models of version 0.1 also have "peak" (the maximum). `coefficients` has one number per class, or one in
-    regression, for a feature of variance 1. `memory` is the number of steps after which a factor has decayed
-    to 1/e, None at level 1. `steps[i]` are the steps of sequence i that add most to the largest value of the
-    path.
+    `pool` is "share" (of steps above a threshold), "stretch" (the longest above it), "crossings" (how often
+    it is crossed), "energy" (logarithm of the mean square), "wins" or "losses" (against other convolutions);
+    older models also have "changes" (crossings per step) and "peak" (the maximum). `coefficients` has one
+    number per class, or one in regression, for a feature of variance 1. `memory` is the number of steps after
+    which a factor has decayed to 1/e, None at level 1. `steps[i]` are the steps of sequence i that add most
+    to the largest value of the path.
     """
 
     column: int
