@@ -169,7 +169,7 @@ def test_before_the_end_the_clock_is_that_of_the_whole_length(name, monkeypatch)
 @pytest.mark.parametrize("name", CLOCKED)
 def test_a_clock_without_length_is_explained(name):
     with pytest.raises(
-        ValueError, match=r"`length` must be given .* Build the network with `time_embedding=F"
+        ValueError, match=r"`length` must be given .* build the network with `time_embedding=F"
     ):
         Stream(build_clocked(name))
 
