@@ -1,4 +1,4 @@
-"""Matplotlib figures that need no display and do not use pyplot."""
+"""Plots, as matplotlib figures that need no display and do not use pyplot."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from matplotlib.ticker import MaxNLocator
 from seq2tens import _checks as check
 from seq2tens._storage import write_atomically
 
-# With more classes than this, a confusion matrix has no text in its cells, and no grid lines.
+# With more classes than these, a confusion matrix has no text in its cells, or no grid lines.
 TEXT_CLASSES, GRID_CLASSES = 20, 40
 LONGEST_LABEL = 18
-# Maximum number of channels in a figure of contributions; the smallest contributions are left out.
+# Most channels in a plot of contributions; those with smaller contributions are left out.
 MOST_BARS = 40
-# Maximum number of channels in a figure of a filled sequence.
+# Most channels in a plot of a filled sequence.
 MOST_PANELS = 8
 COLORS = {"train": "#3b6fb6", "validation": "#d1652b"}
 SUFFIXES = (".png", ".svg", ".pdf")
 
 
 def learning_curves(history: Sequence[Mapping[str, float]]) -> Figure:
-    """Plot losses, other measurements and the learning rate of a fit; `history` has a row per epoch."""
+    """Plot losses, metrics and learning rate; `history` is that of a fit, with one row per epoch."""
     check.require(len(history) > 0, "`history` must hold at least one epoch, got none")
     measured = [name for name in history[0] if name not in ("epoch", "seconds", "rate")]
     losses = [name for name in measured if name.endswith("_loss")]
@@ -51,10 +51,9 @@ def confusion_matrix(
     y_pred: Shaped[np.ndarray, " sequences"] | Sequence[Any],
     classes: Shaped[np.ndarray, " classes"] | Sequence[Any] | None = None,
 ) -> Figure:
-    """Plot the confusion matrix of true classes (rows) and predictions (columns).
+    """Plot how often each class (row) was predicted as each (column): counts as text, row shares as colour.
 
-    Counts are shown as text, fractions of the row as colour. `classes` gives the order of rows and columns;
-    by default all classes that occur, sorted.
+    `classes` gives the rows and columns in order, by default all classes that occur, sorted.
     """
     truth, predicted = _listed(y_true), _listed(y_pred)
     classes = sorted({*truth, *predicted}) if classes is None else _listed(classes)
@@ -78,11 +77,11 @@ def predictions(
     y_true: Float[np.ndarray, " sequences"] | Sequence[float],
     y_pred: Float[np.ndarray, " sequences"] | Sequence[float],
 ) -> Figure:
-    """Plot predicted against true numbers, a dot for each sequence; on the line they are equal."""
+    """Plot predicted numbers against true ones, with a dot for each sequence and the line of equality."""
     truth, predicted = (np.asarray(values, dtype=np.float64) for values in (y_true, y_pred))
     check.require(
         truth.ndim == 1 and truth.shape == predicted.shape and len(truth) > 0,
-        "`y_true` and `y_pred` must be two lists of numbers of one length, "
+        "`y_true` and `y_pred` must be two lists of numbers of the same length, "
         f"got {truth.shape} and {predicted.shape}",
     )
     figure = Figure(figsize=(5.5, 5.5), layout="constrained")
@@ -98,7 +97,7 @@ def predictions(
 
 
 def model_scores(scores: Mapping[str, Sequence[float]], measure: str) -> Figure:
-    """Plot the scores of models by name, the first on top: a dot for each fold, and a line at the mean."""
+    """Plot the scores of models: a dot for each fold, a line at the mean, the first model on top."""
     check.require(len(scores) > 0, "`scores` must hold at least one model, got none")
     figure = Figure(figsize=(6.5, 1.2 + 0.5 * len(scores)), layout="constrained")
     ax = figure.subplots()
@@ -116,7 +115,7 @@ def model_scores(scores: Mapping[str, Sequence[float]], measure: str) -> Figure:
 def contributions(
     channels: Sequence[str], values: Float[np.ndarray, "channels levels"], title: str
 ) -> Figure:
-    """Plot a bar for each channel, the largest on top, stacked by level in different shades."""
+    """Plot a bar for each channel, the largest on top, stacked by level in shades."""
     check.require(len(channels) == len(values), f"`values` must have {len(channels)} rows, got {len(values)}")
     order = np.argsort(np.abs(values.sum(axis=1)), kind="stable")[-MOST_BARS:]
     figure = Figure(figsize=(7, 1.6 + 0.28 * len(order)), layout="constrained")
@@ -154,20 +153,21 @@ def imputation(
     channels: Sequence[str] | None = None,
     title: str = "",
 ) -> Figure:
-    """Plot a filled sequence with a panel for each channel; `given` is NaN where values were missing.
+    """Plot a filled sequence, with a panel for each channel.
 
-    Observed values are dots, filled ones circles on a line, and their intervals a band. If there are many
-    channels, those with the most missing values are drawn.
+    Observed values are dots, filled ones circles on a line, and their intervals a band; `given` is NaN where
+    values were missing. If there are many channels, those with the most missing values are drawn.
     """
     given, filled = np.asarray(given), np.asarray(filled)
     check.require(
         given.ndim == 2 and given.shape == filled.shape and given.size > 0,
-        f"`given` and `filled` must have one shape, (steps, channels), got {given.shape} and {filled.shape}",
+        "`given` and `filled` must have the same shape, (steps, channels), "
+        f"got {given.shape} and {filled.shape}",
     )
     moments = np.arange(len(given)) if times is None else np.asarray(times)
     names = [f"channel {i}" for i in range(given.shape[1])] if channels is None else list(channels)
     missing = np.isnan(given)
-    # a channel without any value does not show how gaps are filled
+    # a channel without any value has no gaps between values to show
     order = np.argsort(-np.where(missing.all(axis=0), 0, missing.sum(axis=0)), kind="stable")
     chosen = sorted(order[:MOST_PANELS].tolist())
     figure = Figure(figsize=(8, 0.9 + 1.5 * len(chosen)), layout="constrained")
@@ -183,22 +183,22 @@ def imputation(
 
 
 def save(figure: Figure, path: str | Path) -> None:
-    """Write a figure as PNG, SVG or PDF, according to the suffix; an existing file stays if this fails."""
+    """Write a figure as PNG, SVG or PDF, according to the suffix, atomically."""
     write_atomically(Path(path), encoded(figure, Path(path)))
 
 
 def encoded(figure: Figure, path: Path) -> bytes:
-    """Return the content of a file with this figure, in the format of the suffix."""
+    """Return the content of a picture file of this name."""
     content = io.BytesIO()
     figure.savefig(content, format=picture_suffix(path)[1:], dpi=150)
     return content.getvalue()
 
 
 def picture_suffix(path: Path) -> str:
-    """Check the suffix of an image file, and return it in lower case."""
+    """Return the suffix of a picture file, in lower case."""
     suffix = path.suffix.lower()
     check.require(
-        suffix in SUFFIXES, f"a picture's name must end with one of {', '.join(SUFFIXES)}, got {str(path)!r}"
+        suffix in SUFFIXES, f"a picture file must end with one of {', '.join(SUFFIXES)}, got {str(path)!r}"
     )
     return suffix
 
@@ -212,7 +212,7 @@ def _curves(ax: Axes, history: Sequence[Mapping[str, float]], title: str, names:
     values = np.array([[row[name] for name in names] for row in history])
     for name, curve in zip(names, values.T, strict=True):
         color = COLORS["validation" if name.startswith("validation") else "train"]
-        # A line with a single point would be invisible.
+        # A line of a single point would be invisible.
         ax.plot(epochs, curve, color=color, label=_words(name), marker="o" if len(epochs) == 1 else None)
     if title == "loss" and values.min() > 0 and values.max() > 20 * values.min():
         ax.set_yscale("log")
@@ -244,12 +244,12 @@ def _counts(y_true: list[Any], y_pred: list[Any], classes: list[Any]) -> Int[np.
     check.require(len(classes) > 0, "`classes` must name at least one class, got none")
     check.require(
         len(y_true) == len(y_pred),
-        f"`y_true` and `y_pred` must have one length, got {len(y_true)} and {len(y_pred)}",
+        f"`y_true` and `y_pred` must have the same length, got {len(y_true)} and {len(y_pred)}",
     )
     numbers = {name: i for i, name in enumerate(classes)}
     for name, values in (("y_true", y_true), ("y_pred", y_pred)):
         unknown = [value for value in values if value not in numbers]
-        check.require(not unknown, f"`{name}` must hold `classes` only, got {unknown[:1]}")
+        check.require(not unknown, f"`{name}` must only hold `classes`, got {unknown[:1]}")
     counts = np.zeros((len(classes), len(classes)), dtype=np.int64)
     rows, columns = ([numbers[value] for value in values] for values in (y_true, y_pred))
     np.add.at(counts, (rows, columns), 1)
@@ -261,7 +261,7 @@ def _label_classes(ax: Axes, names: list[str]) -> None:
     short = [name if len(name) <= LONGEST_LABEL else name[: LONGEST_LABEL - 1] + "…" for name in names]
     size = float(np.clip(420 / n, 4, 10))
     upright = n > GRID_CLASSES or max(map(len, short)) > 3
-    # `parse_math=False`: a dollar sign in a label does not start a formula.
+    # `parse_math=False`: a dollar sign in a label is a plain dollar sign.
     ax.set_xticks(range(n), short, fontsize=size, rotation=90 if upright else 0, parse_math=False)
     ax.set_yticks(range(n), short, fontsize=size, parse_math=False)
     ax.set_xlabel("predicted")

@@ -202,7 +202,7 @@ def test_data_sets_that_are_not_there(tmp_path):
     found = tsc.choose_datasets(None, tmp_path)
     assert found.names == ["LIBRAS", "ECG", "JapaneseVowels"]  # the last comes with aeon
     assert found.left_out[0].startswith("left out, since not found: the data sets Shapes, DigitShapes, PenD")
-    with pytest.raises(ValueError, match=r"`datasets` must be found as .* got 'PEMS', which is not"):
+    with pytest.raises(ValueError, match=r"`datasets` must be available as .* got 'PEMS', which is not"):
         tsc.choose_datasets(["ECG", "PEMS"], tmp_path)
     with pytest.raises(ValueError, match=r"`datasets` must be one of 'Shapes', .* got 'Iris'"):
         tsc.choose_datasets(["Iris"], tmp_path)

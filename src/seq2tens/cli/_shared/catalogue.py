@@ -41,7 +41,7 @@ _NETWORK = (
 )
 _ANY_NETWORK: Settings = {"since_observed": False, "devices": 1, "num_nodes": 1}
 _LS2T: Settings = {"width": 64, "depth": 3, "order": 2, "weights": "recursive"}
-_RANDOM: Settings = {"n_blocks": 40, "order": 3, "penalties": (), "n_jobs": -1}
+_RANDOM: Settings = {"n_blocks": 40, "order": 3, "penalties": (), "n_jobs": 1}
 _VAE = (*_TRAINING, "progress", "random_state", "device")
 _ANY_VAE: Settings = {
     "latent": 16,

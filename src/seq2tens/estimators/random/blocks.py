@@ -45,7 +45,7 @@ DESIGNS = {
     2: Design(("share", "stretch", "changes", "wins", "losses"), ("share",), 1024.0),
     3: Design(("share", "stretch", "changes", "wins", "losses"), ("share", "energy"), 1024.0),
     # a threshold close to silence needs a steep ramp; a count tells a long series from a short one
-    4: Design(("share", "stretch", "crossings", "wins", "losses"), ("share", "energy"), 16384.0),
+    4: Design(("share", "stretch", "crossings", "wins", "losses"), ("share", "energy"), 4096.0),
 }
 NEWEST = max(DESIGNS)
 
@@ -131,9 +131,10 @@ class Block:
             (len(x), x.shape[1], n_taps, chosen), (row, step, step * self.dilation, channel)
         )
         weight = (self.taps / scale).flatten(0, 1).T.contiguous()
-        # the bits of our own matrix product depend neither on the batch nor on threads, those of BLAS may
-        responses = F.convolve(windows.reshape(1, -1, n_taps * chosen), weight[..., None])
-        responses = responses.view(len(x), x.shape[1], -1)
+        # The bits of our own matrix product depend neither on the batch nor on threads, those of BLAS may.
+        # Sums in float64 leave next to nothing to rounding, in whatever order an exported model adds them up.
+        rows = windows.reshape(1, -1, n_taps * chosen).double()
+        responses = F.convolve(rows, weight[..., None].double()).float().view(len(x), x.shape[1], -1)
         if int(lengths.min()) < x.shape[1]:
             responses.mul_((torch.arange(x.shape[1]) < lengths[:, None])[..., None])
         return responses

@@ -130,8 +130,10 @@ def _pool_path(path: Paths, lengths: Lengths, threshold: Tensor, steepness: floa
 
 
 def _convolve(block: Block, x: Values, scale: Tensor) -> Float[Tensor, "batch time kernels"]:
-    """Compute `Block.convolve` by an operation that ONNX runtimes support."""
+    """Compute `Block.convolve` by operations that ONNX runtimes support for float64."""
     reach = block.dilation * (len(block.taps) - 1)
-    padded = torch_F.pad(x[..., block.channels], (0, 0, reach - reach // 2, reach // 2))
-    weight = (block.taps / scale).permute(2, 1, 0)
-    return torch_F.conv1d(padded.mT, weight, dilation=block.dilation).mT
+    padded = torch_F.pad(x[..., block.channels], (0, 0, reach - reach // 2, reach // 2)).double()
+    steps = padded.shape[1] - reach
+    taps = (block.taps / scale).double()
+    terms = (padded[:, k * block.dilation : k * block.dilation + steps] @ tap for k, tap in enumerate(taps))
+    return sum(terms, torch.zeros((), dtype=torch.float64)).float()
