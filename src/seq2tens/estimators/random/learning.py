@@ -6,6 +6,7 @@ channels, thresholds and scales of the features, and the penalty.
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -23,7 +24,7 @@ from seq2tens.data import Sequences
 from seq2tens.estimators.random import ridge
 from seq2tens.estimators.random.features import RandomLS2TFeatures
 from seq2tens.estimators.random.moments import Moments, NormalEquations
-from seq2tens.estimators.random.parts import BACKENDS, Part, as_parts, for_workers, load
+from seq2tens.estimators.random.parts import BACKENDS, Part, as_parts, load
 from seq2tens.estimators.random.ridge import Ridge
 from seq2tens.estimators.seeds import seed_of
 
@@ -216,7 +217,7 @@ class LearnsOn:
                 self._begin_sums(sequences, labels)
                 self._count(self.moments_.add, sequences, labels)
             return
-        begun = for_workers(self)
+        begun = copy.copy(self)  # for the workers, without sums
         for sums, classes in BACKENDS[on](begun, parts):
             if hasattr(self, "moments_"):
                 self._merge_sums(sums, classes)

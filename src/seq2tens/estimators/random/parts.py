@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from aeon.utils.validation import check_n_jobs
 from sklearn.utils.parallel import Parallel, delayed
 
 from seq2tens import _checks as check
@@ -52,14 +53,6 @@ def load(part: Part) -> tuple[Any, Any]:
     return half.sequences, half.labels
 
 
-def for_workers(model: LearnsOn) -> LearnsOn:
-    """Return a copy that sums parts, with `n_jobs` cores for each, or one where it says all of them."""
-    own = copy.copy(model)
-    own.features_ = copy.copy(model.features_)
-    own.n_jobs = own.features_.n_jobs = max(1, model.n_jobs)
-    return own
-
-
 def part_sums(model: LearnsOn, part: Part) -> Sums:
     """Return the sums of one part and the classes of its targets; the calibrated model is not changed."""
     own = copy.copy(model)
@@ -80,7 +73,7 @@ def with_ray(model: LearnsOn, parts: Iterator[Part]) -> Iterator[Sums]:
         raise ImportError("`on='ray'` needs ray: pip install 'seq2tens[ray]'")
     ray = importlib.import_module("ray")
     check.require(ray.is_initialized(), "`on='ray'` needs a connection, got none; call `ray.init` first")
-    cores = model.n_jobs
+    cores = check_n_jobs(model.n_jobs)
     task = ray.remote(part_sums).options(num_cpus=cores, max_retries=RETRIES)
     shared, running = ray.put(model), deque[Any]()
     for part in parts:

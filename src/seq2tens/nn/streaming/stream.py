@@ -267,5 +267,5 @@ def _frozen(module: nn.Module) -> nn.Module:
         if isinstance(part, ConvBlock):
             part.fold_norm()
         if isinstance(part, MaskedConv):
-            part.weight.data = F.taps_first(part.weight.data)  # as suits the convolution of few steps
+            part.weight.data = F.taps_first(part.weight.data)  # a fast layout for few steps
     return frozen

@@ -1,7 +1,7 @@
 """Convolution of few steps as one matrix product, without gradients.
 
 The kernels of `csrc/convolution.cpp` rearrange the weights in every call, which takes longer than the
-convolution of one step. Here the weights lie in memory as the matrix of the product already.
+convolution of one step. Here the weights are already laid out as the matrix of the product.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from seq2tens.ops.dispatch import may_be_differentiated
 
 
 def taps_first(weight: Tensor) -> Tensor:
-    """The same weights, laid out in memory in the order kernel, in_features, out_features."""
+    """Return the same weights, laid out in memory in the order kernel, in_features, out_features."""
     return weight.permute(2, 1, 0).contiguous().permute(2, 1, 0)
 
 
 def unsupported(x: Tensor, weight: Tensor, bias: Tensor | None, train_bias: bool = True) -> str | None:
-    """Why these arguments cannot be one matrix product; None if they can."""
+    """Return why these arguments cannot be one matrix product; None if they can."""
     if weight.dim() != 3 or weight.is_contiguous() or not weight.permute(2, 1, 0).is_contiguous():
         return "the weights are not laid out by `taps_first`"
     if x.dim() != 3 or x.shape[2] != weight.shape[1] or x.shape[1] < weight.shape[2]:
-        return "shapes are not those of a convolution with a result"
+        return "the shapes do not match, or the result would be empty"
     return "it has no derivatives" if may_be_differentiated(x, weight, bias) else None
 
 
