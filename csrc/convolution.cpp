@@ -30,12 +30,13 @@ struct Convolution {
     return static_cast<const T*>(call.x) + sequence * call.length * call.in_features;
   }
 
-  // The packed weight as right factor: [kernel, in, out].
-  const T* pack_weight(Frame& frame) const {
+  // Packs the weight as right factor: [kernel, in, out].
+  void pack_weight(T* packed) const {
     constexpr int64_t width = tile_columns<T>;
-    const int64_t n = call.in_features, size = packed_size<T>(call.out_features, inner);
+    static_assert(32 % width == 0, "callers round up to a multiple of 32");
+    const int64_t n = call.in_features;
     const T* weight = static_cast<const T*>(call.weight);
-    T* packed = call.out_features % width ? frame.take_zeros<T>(size) : frame.take<T>(size);
+    if (call.out_features % width) std::fill(packed, packed + packed_size<T>(call.out_features, inner), T(0));
     for (int64_t first = 0; first < call.out_features; first += width)
       for (int64_t c = 0; c < n; ++c)
         for (int64_t j = 0; j < call.kernel; ++j) {
@@ -43,6 +44,11 @@ struct Convolution {
           const T* source = weight + (first * n + c) * call.kernel + j;
           for (int64_t i = 0; i < std::min(width, call.out_features - first); ++i) target[i] = source[i * inner];
         }
+  }
+  const T* packed_weight(Frame& frame) const {
+    if (call.packed) return static_cast<const T*>(call.packed);
+    T* packed = frame.take<T>(packed_size<T>(call.out_features, inner));
+    pack_weight(packed);
     return packed;
   }
   // The packed weight of the adjoint, with reversed kernel: [kernel, out, in].
@@ -75,7 +81,7 @@ template <class T>
 void forward(const seq2tens_convolution& call) {
   Frame frame;
   const Convolution<T> convolution(call);
-  const T* packed = convolution.pack_weight(frame);
+  const T* packed = convolution.packed_weight(frame);
   const int64_t slices = convolution.slices(1);
   for_each_task(slices, threads_worth(convolution.worth, call.threads), [&](int64_t task) {
     const Range sequences(call.batch, task, slices);
@@ -181,6 +187,12 @@ void backward(const seq2tens_convolution_gradients& given) {
 
 }  // namespace
 }  // namespace convolution_detail
+
+void convolution_pack(const seq2tens_convolution& call) {
+  using convolution_detail::Convolution;
+  call.is_double ? Convolution<double>(call).pack_weight(static_cast<double*>(call.packed))
+                 : Convolution<float>(call).pack_weight(static_cast<float*>(call.packed));
+}
 
 void convolution_forward(const seq2tens_convolution& call) {
   call.is_double ? convolution_detail::forward<double>(call) : convolution_detail::forward<float>(call);

@@ -117,6 +117,8 @@ typedef struct seq2tens_convolution {
   const void* x;      /* [batch, length, in_features] */
   const void* weight; /* [out_features, in_features, kernel] */
   const void* bias;   /* [out_features] or NULL */
+  void* packed;       /* [out_features rounded up to a multiple of 32, in_features, kernel] or NULL: `weight` in an
+                         internal order. convolution_pack writes it, the forward pass reads it instead of `weight` */
   void* y;            /* [batch, length - kernel + 1, out_features] */
 } seq2tens_convolution;
 
@@ -241,6 +243,7 @@ typedef struct seq2tens_full_map_gradients {
   OPERATION(ls2t_backward, seq2tens_ls2t_gradients)       \
   OPERATION(batch_norm_forward, seq2tens_batch_norm)      \
   OPERATION(batch_norm_backward, seq2tens_batch_norm_gradients) \
+  OPERATION(convolution_pack, seq2tens_convolution)       \
   OPERATION(convolution_forward, seq2tens_convolution)    \
   OPERATION(convolution_backward, seq2tens_convolution_gradients) \
   OPERATION(slide_windows, seq2tens_windows)              \

@@ -23,12 +23,13 @@ class Convolution : public Problem {
     if (random.chance(0.5)) bias_ = Input::normal(random, out_features_, is_double);
     if (random.chance(0.7)) dy_ = Input::normal(random, batch_ * steps() * out_features_, is_double);
     wants_dx_ = random.chance(0.8);
+    is_packed_ = random.chance(0.3);
   }
 
   std::string describe() const override {
     return Description()("is_double", is_double)("threads", threads)("batch", batch_)("length", length_)(
         "in_features", in_features_)("out_features", out_features_)("kernel", kernel_)("bias", bool(bias_))(
-        "dy", bool(dy_))("dx", wants_dx_)
+        "dy", bool(dy_))("dx", wants_dx_)("packed", is_packed_)
         .text();
   }
 
@@ -39,8 +40,9 @@ class Convolution : public Problem {
   int64_t steps() const { return length_ - kernel_ + 1; }
 
   int64_t batch_, length_, in_features_, out_features_, kernel_;
-  bool wants_dx_;
+  bool wants_dx_, is_packed_;
   Input x_, weight_, bias_, dy_;
+  std::shared_ptr<Array> packed_;
 };
 
 Definition Convolution::define() {
@@ -72,9 +74,16 @@ Outcome Convolution::run() {
   Outcome results;
   seq2tens_convolution call = {is_double,     threads, batch_,    length_,        in_features_,
                                out_features_, kernel_, x_.data(), weight_.data(), bias_.data(),
-                               nullptr};
+                               nullptr,       nullptr};
+  if (is_packed_) {
+    packed_ = room((out_features_ + 31) / 32 * 32 * in_features_ * kernel_);
+    call.packed = packed_->data();
+    require(seq2tens_convolution_pack(&call));
+    call.weight = nullptr;
+  }
   call.y = (results["y"] = room(batch_ * steps() * out_features_))->data();
   require(seq2tens_convolution_forward(&call));
+  call.weight = weight_.data();
   if (!dy_) return results;
   seq2tens_convolution_gradients gradients = {&call, dy_.data(), nullptr, nullptr, nullptr};
   if (wants_dx_) gradients.x = (results["dx"] = room(batch_ * length_ * in_features_))->data();

@@ -5,7 +5,7 @@ Invalid steps may hold any values, including NaN: no result depends on them.
 """
 
 from seq2tens.functional.chunks import Transfer, apply_transfer, combine, transfer
-from seq2tens.functional.convolution import convolve, reach, taps_first
+from seq2tens.functional.convolution import convolve, prepare_convolution, reach
 from seq2tens.functional.intervals import PrefixLS2T
 from seq2tens.functional.layer import Weights, ls2t, normalize_levels
 from seq2tens.functional.lifted import cut_into_runs, sum_runs
@@ -49,11 +49,11 @@ __all__ = [
     "make_chains",
     "masked_mean",
     "normalize_levels",
+    "prepare_convolution",
     "reach",
     "sliding_ls2t",
     "state_functionals",
     "sum_runs",
-    "taps_first",
     "time_embedding",
     "transfer",
     "trim_heap",

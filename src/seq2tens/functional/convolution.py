@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from seq2tens.ops.convolution import convolve, taps_first
+from seq2tens.ops.convolution import convolve
+from seq2tens.ops.convolution import prepare as prepare_convolution
 
-__all__ = ["convolve", "reach", "taps_first"]
+__all__ = ["convolve", "prepare_convolution", "reach"]
 
 
 def reach(kernel: int) -> tuple[int, int]:

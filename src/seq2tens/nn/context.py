@@ -49,7 +49,8 @@ class NotInContext(check.ArgumentError):
 class Whole:
     """The context of sequences in one tensor; the valid steps, where `mask` is True, come first.
 
-    `constants` caches values that only depend on the parameters of modules; None if these may change.
+    `constants` caches what only depends on the parameters of modules; None if these may change. Without
+    changes there are no gradients either.
     """
 
     def __init__(self, mask: Mask | None = None, constants: dict[nn.Module, Any] | None = None) -> None:
@@ -102,7 +103,12 @@ class Whole:
         self, convolution: MaskedConv, x: Float[Tensor, "batch extended channels"], train_bias: bool
     ) -> Float[Tensor, "batch time out_features"]:
         """Convolve steps that `halo` has extended by their neighbours."""
-        return F.convolve(x, convolution.weight, convolution.bias, train_bias)
+        if self.constants is None:
+            return F.convolve(x, convolution.weight, convolution.bias, train_bias)
+        if convolution not in self.constants:
+            self.constants[convolution] = F.prepare_convolution(convolution.weight, convolution.bias)
+        y: Tensor = self.constants[convolution](x)
+        return y
 
     def one_step(self) -> Whole:
         """Return the context of vectors seen as sequences of one step, which are whole in any context."""

@@ -6,7 +6,7 @@ from torch.testing import assert_close
 
 from contracts import EXACT
 from seq2tens.ops import dispatch
-from seq2tens.ops.convolution import convolve, cpu, gemm, reference, taps_first
+from seq2tens.ops.convolution import convolve, cpu, prepare, reference
 
 SHAPES = [(1, 5, 3, 4, 5), (4, 29, 13, 64, 8), (16, 8, 65, 33, 5), (3, 300, 7, 40, 3), (2, 4, 1, 1, 1)]
 
@@ -59,28 +59,27 @@ def test_strided_tensors():
     )
 
 
-@pytest.mark.parametrize("shape", SHAPES[:4])
+@pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("bias", [False, True])
-def test_weights_with_their_taps_first_are_multiplied_at_once(shape, bias):
+def test_prepared_weights_give_the_same_bits(shape, bias):
     x, weight, bias = (None if t is None else t.detach() for t in problem(shape, bias))
-    laid_out = taps_first(weight)
-    assert torch.equal(laid_out, weight)
-    assert dispatch.choose("convolution", None, x, laid_out, bias) is gemm.convolve
-    assert_close(convolve(x, laid_out, bias), reference.convolve(x, weight, bias), **EXACT)
+    assert dispatch.choose("convolution_prepared", None, weight, bias) is cpu.prepare
+    run = prepare(weight, bias)
+    assert torch.equal(run(x), convolve(x, weight, bias))
+    assert torch.equal(run(x[:1]), convolve(x[:1], weight, bias))
+    assert_close(reference.prepare(weight, bias)(x), convolve(x, weight, bias), **EXACT)
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (lambda x, w, b: (x, w.contiguous(), b), "laid out"),
-        (lambda x, w, b: (x[:, :2], w, b), "shapes"),
-        (lambda x, w, b: (x[..., :2], w, b), "shapes"),
-        (lambda x, w, b: (x, w.requires_grad_(), b), "derivatives"),
-    ],
-)
-def test_what_is_not_multiplied_at_once(change, reason):
+def test_prepared_weights_refuse_other_channels():
     x, weight, bias = (t.detach() for t in problem((3, 12, 6, 5, 4)))
-    assert reason in gemm.unsupported(*change(x, taps_first(weight), bias))
+    with pytest.raises(ValueError, match="`x` must have 6 channels, got 2"):
+        prepare(weight, bias)(x[..., :2])
+
+
+@pytest.mark.parametrize(("dtype", "reason"), [(torch.float16, "half precision"), (torch.int64, "several")])
+def test_what_the_kernels_do_not_prepare(dtype, reason):
+    _, weight, bias = (t.detach().to(dtype) for t in problem((3, 12, 6, 5, 4)))
+    assert reason in cpu.prepare_unsupported(weight, bias)
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,10 @@ from torch.testing import assert_close
 import contracts
 from contracts import EXACT, problem
 from seq2tens import ops
-from seq2tens.functional import ls2t
+from seq2tens.functional import ls2t, state_functionals
 from seq2tens.nn import LS2T
-from seq2tens.ops import Chains, make_chains
+from seq2tens.ops import Chains, dispatch, make_chains
+from seq2tens.ops.ls2t import cpu, reference
 
 
 class TestCPU(contracts.FastPathContract):
@@ -197,7 +198,7 @@ def test_float32_over_a_million_steps(differenced):
 def test_works_in_a_forked_process():
     code = """
 import os, torch
-from seq2tens.functional import ls2t
+from seq2tens.functional import ls2t, state_functionals
 torch.set_num_threads(2)
 x, w = torch.randn(8, 3000, 16), torch.randn(2, 16, 32)
 y = ls2t(x, w, order=2, backend="cpu")
@@ -233,3 +234,41 @@ def test_a_sequence_has_the_same_bits_alone_and_in_a_batch(time, width):
         for i in range(7):
             alone = ls2t(x[i : i + 1], weight, bias, order=3, lengths=lengths[i : i + 1])
             assert torch.equal(alone[0], y[i])
+
+
+def prepared(x, **options):
+    """Functionals with these options, prepared by the kernels and by the reference."""
+    functionals = state_functionals(x, **options)
+    recursion = functionals.recursion(x, None)
+    assert dispatch.choose("ls2t_prepared", None, recursion) is cpu.prepare
+    return functionals, cpu.prepare(recursion), reference.prepare(recursion)
+
+
+@pytest.mark.parametrize("weights", ["recursive", "independent"])
+@pytest.mark.parametrize(("lift_order", "decay"), [(1, None), (2, None), (1, 0.9)])
+def test_prepared_functionals_give_the_same_bits(weights, lift_order, decay):
+    options = problem(3, weights, lift_order, time=7)
+    x, width = options.pop("x"), options["weight"].shape[2]
+    chosen = {name: options[name] for name in ("weight", "bias", "order", "weights", "lift_order")}
+    decay = None if decay is None else torch.full((width,), decay).double()
+    functionals, by_kernel, by_reference = prepared(x, **chosen, decay=decay)
+    mask = torch.rand(x.shape[:2], generator=torch.Generator().manual_seed(0)) < 0.7
+    _, state = functionals.run(x, mask)
+    for part in (x, x[:, :1], x[:1]):
+        arguments = (part, mask[: len(part), : part.shape[1]], state[: len(part)])
+        for name, a, b, c in zip(
+            ("states", "final"),
+            by_kernel(*arguments),
+            functionals.run(*arguments),
+            by_reference(*arguments),
+            strict=True,
+        ):
+            assert torch.equal(a, b), name
+            assert_close(a, c, **EXACT, msg=lambda text, name=name: f"{name}: {text}")
+
+
+def test_prepared_functionals_refuse_other_channels():
+    x, layer = torch.zeros(2, 3, 4), LS2T(4, 5, 2)
+    _, by_kernel, _ = prepared(x, **layer.functionals())
+    with pytest.raises(ValueError, match="`x` must have 4 channels"):
+        by_kernel(x[..., :2], None, None)

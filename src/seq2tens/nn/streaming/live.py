@@ -163,8 +163,8 @@ class Live(Whole):
         if self.constants is None:
             return F.ls2t_states(x, **layer.functionals(), mask=mask, state=state)
         if layer not in self.constants:
-            self.constants[layer] = F.state_functionals(x, **layer.functionals())
-        states, _ = self.constants[layer].run(x, mask, state)
+            self.constants[layer] = F.state_functionals(x, **layer.functionals()).prepare(x)
+        states, _ = self.constants[layer](x, mask, state)
         return states
 
     def _final(self, x: Tensor) -> Float[Tensor, "batch steps ..."]:

@@ -11,11 +11,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from seq2tens import _checks as check
-from seq2tens import functional as F
 from seq2tens.nn.context import NotInContext, call
 from seq2tens.nn.convolutional import ConvBlock
 from seq2tens.nn.layers import BiLS2T
-from seq2tens.nn.masked import MaskedConv
 from seq2tens.nn.streaming import storage
 from seq2tens.nn.streaming.live import Live, Push
 from seq2tens.nn.streaming.probe import Refusals, find_reach
@@ -266,6 +264,4 @@ def _frozen(module: nn.Module) -> nn.Module:
     for part in frozen.modules():
         if isinstance(part, ConvBlock):
             part.fold_norm()
-        if isinstance(part, MaskedConv):
-            part.weight.data = F.taps_first(part.weight.data)  # a fast layout for few steps
     return frozen

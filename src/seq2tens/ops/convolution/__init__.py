@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from jaxtyping import Float
 from torch import Tensor
 
 from seq2tens.ops import dispatch
-from seq2tens.ops.convolution import cpu, gemm, reference
-from seq2tens.ops.convolution.gemm import taps_first
+from seq2tens.ops.convolution import cpu, reference
 
-dispatch.register("convolution", "gemm", gemm.convolve, gemm.unsupported)
 dispatch.register("convolution", "cpu", cpu.convolve, cpu.unsupported)
 dispatch.register("convolution", "reference", reference.convolve, dispatch.always_supported)
+dispatch.register("convolution_prepared", "cpu", cpu.prepare, cpu.prepare_unsupported)
+dispatch.register("convolution_prepared", "reference", reference.prepare, dispatch.always_supported)
 
-__all__ = ["convolve", "taps_first"]
+__all__ = ["convolve", "prepare"]
 
 
 def convolve(
@@ -28,3 +30,15 @@ def convolve(
     """
     y: Tensor = dispatch.run("convolution", None, x, weight, bias, train_bias)
     return y
+
+
+def prepare(
+    weight: Float[Tensor, "out_features in_features kernel"], bias: Float[Tensor, " out_features"] | None
+) -> Callable[[Tensor], Tensor]:
+    """Return the function x → `convolve(x, weight, bias)`, without gradients.
+
+    What does not depend on `x` is done once, so that a call for a few steps is short. The weights must not
+    change afterwards.
+    """
+    prepared: Callable[[Tensor], Tensor] = dispatch.run("convolution_prepared", None, weight, bias)
+    return prepared

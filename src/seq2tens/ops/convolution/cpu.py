@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from seq2tens._checks import require
 from seq2tens.ops import native
 from seq2tens.ops.convolution import reference
 from seq2tens.ops.dispatch import cpu_unsupported, is_observed, reference_gradients
+
+PANEL = 32  # packed weights have a multiple of this number of outputs
 
 
 class Forward(native.Struct):
@@ -19,7 +23,7 @@ class Forward(native.Struct):
     name = "seq2tens_convolution"
     _fields_ = (
         *native.fields("is_double threads batch length in_features out_features kernel"),
-        *native.arrays("x weight bias y"),
+        *native.arrays("x weight bias packed y"),
     )
 
 
@@ -84,3 +88,36 @@ def _describe(x: Tensor, weight: Tensor, bias: Tensor | None) -> Forward:
     call = Forward(x.dtype == torch.float64, native.threads(), *sizes, *native.addresses(*tensors))
     call.tensors = tensors
     return call
+
+
+def prepare_unsupported(weight: Tensor, bias: Tensor | None) -> str | None:
+    """Return why `prepare` cannot handle these arguments; None if it can."""
+    if weight.dtype not in (torch.float32, torch.float64) or (
+        bias is not None and bias.dtype != weight.dtype
+    ):
+        return "the tensors have half precision or several dtypes"
+    return cpu_unsupported(*[t for t in (weight, bias) if t is not None])
+
+
+def prepare(weight: Tensor, bias: Tensor | None) -> Callable[[Tensor], Tensor]:
+    """Same meaning as `reference.prepare`; the weights are packed once."""
+    out_features, in_features, kernel = weight.shape
+    weight, bias = weight.contiguous(), None if bias is None else bias.contiguous()
+    packed = weight.new_empty(-(-out_features // PANEL) * PANEL, in_features, kernel)
+    sizes = (weight.dtype == torch.float64, 1, 0, kernel, in_features, out_features, kernel)
+    template = Forward(*sizes, *native.addresses(None, weight, bias, packed))
+    template.tensors = (weight, bias, packed)
+    native.run("convolution_pack", template)
+
+    def run(x: Tensor) -> Tensor:
+        x = x.to(weight.dtype).contiguous()
+        batch, length, channels = x.shape
+        require(channels == in_features, f"`x` must have {in_features} channels, got {channels}")
+        y = x.new_empty(batch, length - kernel + 1, out_features)
+        call = Forward.from_buffer_copy(template)
+        call.threads, call.batch, call.length = native.threads(), batch, length
+        call.x, call.y = x.data_ptr(), y.data_ptr()
+        native.run("convolution_forward", call)
+        return y
+
+    return run

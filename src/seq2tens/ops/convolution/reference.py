@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 from torch.nn import functional as torch_F
+
+
+def prepare(weight: Tensor, bias: Tensor | None) -> Callable[[Tensor], Tensor]:
+    """Return the function x → `convolve(x, weight, bias)`."""
+    return lambda x: convolve(x, weight, bias)
 
 
 def convolve(x: Tensor, weight: Tensor, bias: Tensor | None, train_bias: bool = True) -> Tensor:

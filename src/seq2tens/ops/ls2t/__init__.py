@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import torch
@@ -14,10 +15,14 @@ from seq2tens.ops.ls2t import cpu, reference, triton
 from seq2tens.ops.ls2t.recursion import Recursion
 
 Backend = Literal["auto", "reference", "cpu", "triton"]
+# (x, mask, state) → (levels along time, final state)
+Prepared = Callable[[Tensor, Tensor | None, Tensor | None], tuple[Tensor, Tensor]]
 
 dispatch.register("ls2t", "cpu", cpu.ls2t, cpu.unsupported)
 dispatch.register("ls2t", "triton", triton.ls2t, triton.unsupported)
 dispatch.register("ls2t", "reference", reference.ls2t, dispatch.always_supported)
+dispatch.register("ls2t_prepared", "cpu", cpu.prepare, cpu.unsupported)
+dispatch.register("ls2t_prepared", "reference", reference.prepare, dispatch.always_supported)
 
 
 class Functionals(NamedTuple):
@@ -35,7 +40,24 @@ class Functionals(NamedTuple):
         self, x: Tensor, mask: Tensor | None, state: Tensor | None = None, return_sequences: bool = True
     ) -> tuple[Tensor, Tensor]:
         """Return the levels and the final state of some sequences, both in the accumulation dtype."""
-        weight, bias, coefficients, decay, chains, reverse, backend = self
+        recursion = self.recursion(x, mask, state, return_sequences)
+        levels, final = dispatch.run("ls2t", self.backend, recursion)
+        return levels, final
+
+    def prepare(self, x: Tensor) -> Prepared:
+        """Return a function like `run`, along time and without gradients, for sequences like `x`.
+
+        What does not depend on the sequence is done here, once, so that a call for a few steps is short. The
+        parameters must not change afterwards.
+        """
+        prepared: Prepared = dispatch.run("ls2t_prepared", None, self.recursion(x, None))
+        return prepared
+
+    def recursion(
+        self, x: Tensor, mask: Tensor | None, state: Tensor | None = None, return_sequences: bool = True
+    ) -> Recursion:
+        """Return the arguments of the operation, in the accumulation dtype."""
+        weight, bias, coefficients, decay, chains, reverse, _ = self
         same_device(
             x=x, weight=weight, bias=bias, lift_coefficients=coefficients, decay=decay, mask=mask, state=state
         )
@@ -44,9 +66,7 @@ class Functionals(NamedTuple):
         x, weight = _of_dtype(x, dtype), _of_dtype(weight, dtype)
         bias, state = (None if tensor is None else _of_dtype(tensor, dtype) for tensor in (bias, state))
         tensors = (x, weight, bias, coefficients, powers, mask, state)
-        recursion = Recursion(*tensors, chains, reverse, return_sequences)
-        levels, final = dispatch.run("ls2t", backend, recursion)
-        return levels, final
+        return Recursion(*tensors, chains, reverse, return_sequences)
 
 
 def backends() -> dict[str, str | None]:

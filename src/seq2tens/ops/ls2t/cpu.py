@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ctypes
 from array import array
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from seq2tens._checks import require
 from seq2tens.ops import native
 from seq2tens.ops.chains import Chains
 from seq2tens.ops.dispatch import cpu_unsupported
@@ -94,6 +96,29 @@ def unsupported(recursion: Recursion) -> str | None:
 def ls2t(recursion: Recursion) -> tuple[Tensor, Tensor]:
     """Compute the same as `reference.ls2t`."""
     return call(_pair, recursion)
+
+
+def prepare(recursion: Recursion) -> Callable[[Tensor, Tensor | None, Tensor | None], tuple[Tensor, Tensor]]:
+    """Same meaning as `reference.prepare`; parameters are described once."""
+    template = _describe(recursion)
+    levels, states = len(recursion.chains.output), len(recursion.chains.component)
+
+    def run(x: Tensor, mask: Tensor | None, state: Tensor | None) -> tuple[Tensor, Tensor]:
+        x = x.to(recursion.x.dtype)
+        tensors = [None if t is None else t.contiguous() for t in (x, mask, state)]
+        batch, length, channels = x.shape
+        rule = f"`x` must have {template.features} channels (the in_features of `weight`)"
+        require(channels == template.features, f"{rule}, got {channels}")
+        output = x.new_empty(batch, length, levels, template.width)
+        final = x.new_empty(batch, states, template.width)
+        struct = Forward.from_buffer_copy(template)
+        struct.threads, struct.batch, struct.length = native.threads(), batch, length
+        struct.x, struct.mask, struct.state = native.addresses(*tensors)
+        struct.out, struct.final = output.data_ptr(), final.data_ptr()
+        native.run("ls2t_forward", struct)
+        return output, final
+
+    return run
 
 
 def _describe(recursion: Recursion) -> Forward:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -40,6 +42,11 @@ def ls2t(recursion: Recursion) -> tuple[Tensor, Tensor]:
         return final[:, list(chains.output)], final
     output = torch.stack([paths[s] for s in chains.output], dim=2).to(x.dtype)
     return (output.flip(1) if reverse else output), final
+
+
+def prepare(recursion: Recursion) -> Callable[[Tensor, Tensor | None, Tensor | None], tuple[Tensor, Tensor]]:
+    """Return the function (x, mask, state) → `ls2t` of a recursion with these parameters."""
+    return lambda x, mask, state: ls2t(recursion._replace(x=x, mask=mask, state=state))
 
 
 def _project(x: Tensor, weight: Tensor, bias: Tensor | None, mask: Tensor | None) -> Tensor:
