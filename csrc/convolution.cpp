@@ -1,5 +1,6 @@
 // Convolution over time as matrix products. The steps that a kernel covers are adjacent in memory, so the rows of the
-// left factor overlap, and nothing is copied. A task is a range of sequences, which only depends on shapes.
+// left factor overlap, and only sequences that are padded or masked are copied. A task is a range of sequences, which
+// only depends on shapes.
 #include "sums.h"
 
 namespace seq2tens {
@@ -10,12 +11,16 @@ namespace {
 template <class T>
 struct Convolution {
   const seq2tens_convolution& call;
+  int64_t length;  // steps of a sequence with its padding
   int64_t steps;   // steps of the result
   int64_t inner;   // numbers that a kernel covers
   int64_t worth;   // number of tasks that the multiplications justify
 
   explicit Convolution(const seq2tens_convolution& call)
-      : call(call), steps(call.length - call.kernel + 1), inner(call.kernel * call.in_features) {
+      : call(call),
+        length(call.before + call.length + call.after),
+        steps(length - call.kernel + 1),
+        inner(call.kernel * call.in_features) {
     constexpr int64_t kWorthATask = worth_a_task(1000000);  // multiplications, about 20 µs
     worth = call.batch * steps * inner * call.out_features / kWorthATask;
   }
@@ -26,8 +31,23 @@ struct Convolution {
     return std::max<int64_t>(1, std::min({call.batch, worth, most, int64_t{16}}));
   }
 
-  const T* x(int64_t sequence) const {
-    return static_cast<const T*>(call.x) + sequence * call.length * call.in_features;
+  // Some sequences with their padding, and zeros at invalid steps.
+  const T* x(Range sequences, Frame& frame) const {
+    const int64_t n = call.in_features;
+    const T* x = static_cast<const T*>(call.x) + sequences.begin * call.length * n;
+    if (length == call.length && !call.mask) return x;
+    T* copy = frame.take_zeros<T>(sequences.size() * length * n);
+    for_each_valid(sequences, [&](int64_t from, int64_t to) { std::copy(x + from, x + from + n, copy + to); });
+    return copy;
+  }
+  // Calls move(from, to) for all valid steps, with their places among the sequences without and with padding.
+  template <class Move>
+  void for_each_valid(Range sequences, const Move& move) const {
+    const int64_t n = call.in_features;
+    for (int64_t b = 0; b < sequences.size(); ++b)
+      for (int64_t i = 0; i < call.length; ++i)
+        if (!call.mask || call.mask[(sequences.begin + b) * call.length + i])
+          move((b * call.length + i) * n, (b * length + call.before + i) * n);
   }
 
   // Packs the weight as right factor: [kernel, in, out].
@@ -68,9 +88,11 @@ struct Convolution {
   }
 
   void convolve(const T* packed, int64_t sequence) const {
+    Frame frame;
     const int64_t m = call.out_features;
     T* y = static_cast<T*>(call.y) + sequence * steps * m;
-    multiply_packed<T>({steps, m, inner}, {x(sequence), call.in_features}, packed, 0, {y, m});
+    const T* rows = x(Range(sequence, sequence + 1), frame);
+    multiply_packed<T>({steps, m, inner}, {rows, call.in_features}, packed, 0, {y, m});
     const T* bias = static_cast<const T*>(call.bias);
     for (int64_t i = 0; bias && i < steps; ++i)
       for (int64_t o = 0; o < m; ++o) y[i * m + o] += bias[o];
@@ -99,7 +121,7 @@ struct Padded {
 
   Padded(const Convolution<T>& convolution, const T* dy, Range sequences, T* data)
       : gap((convolution.call.kernel - 1) * convolution.call.out_features),
-        rows(sequences.size() * convolution.call.length),
+        rows(sequences.size() * convolution.length),
         data(data) {
     const int64_t size = convolution.steps * convolution.call.out_features;
     std::fill(data, data + gap, T(0));
@@ -136,18 +158,22 @@ void backward_slice(const Convolution<T>& convolution, const seq2tens_convolutio
   Frame frame;
   const seq2tens_convolution& call = convolution.call;
   const int64_t n = call.in_features, m = call.out_features;
-  const int64_t together = std::min(sequences.size(), std::max<int64_t>(1, kRows / call.length));
-  T* padded = frame.take<T>((together * call.length + call.kernel - 1) * m);
+  const int64_t together = std::min(sequences.size(), std::max<int64_t>(1, kRows / convolution.length));
+  T* padded = frame.take<T>((together * convolution.length + call.kernel - 1) * m);
   ProductSum<T> sum(dweight, {convolution.inner, m}, n, frame);
   for (int64_t b = sequences.begin; b < sequences.end; b += together) {
-    Range some(0, 0, 1);
-    some.begin = b;
-    some.end = std::min(b + together, sequences.end);
+    Frame inside;
+    const Range some(b, std::min(b + together, sequences.end));
     const Padded<T> dy(convolution, static_cast<const T*>(given.y), some, padded);
-    sum_parameters(convolution, dy, convolution.x(b), sum, dbias);
-    if (given.x)
-      multiply_packed<T>({dy.rows, n, call.kernel * m}, {padded, m}, adjoint, 0,
-                         {static_cast<T*>(given.x) + b * call.length * n, n});
+    sum_parameters(convolution, dy, convolution.x(some, inside), sum, dbias);
+    if (!given.x) continue;
+    T* dx = static_cast<T*>(given.x) + b * call.length * n;
+    const bool is_copied = convolution.length != call.length || call.mask;
+    T* all = is_copied ? inside.take<T>(dy.rows * n) : dx;
+    multiply_packed<T>({dy.rows, n, call.kernel * m}, {padded, m}, adjoint, 0, {all, n});
+    if (!is_copied) continue;
+    std::fill(dx, dx + some.size() * call.length * n, T(0));
+    convolution.for_each_valid(some, [&](int64_t to, int64_t from) { std::copy(all + from, all + from + n, dx + to); });
   }
   sum.finish();
 }

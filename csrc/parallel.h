@@ -139,6 +139,7 @@ void for_each_task(int64_t tasks, int64_t threads, const Run& run) {
 // The part of `count` items that belongs to task `task` of `tasks`.
 struct Range {
   int64_t begin, end;
+  Range(int64_t begin, int64_t end) : begin(begin), end(end) {}
   Range(int64_t count, int64_t task, int64_t tasks) : begin(count * task / tasks), end(count * (task + 1) / tasks) {}
   int64_t size() const { return end - begin; }
 };

@@ -113,19 +113,21 @@ typedef struct seq2tens_convolution {
   int64_t is_double;
   int64_t threads;
   int64_t batch, length, in_features, out_features;
-  int64_t kernel;     /* steps that it covers, at most `length` */
-  const void* x;      /* [batch, length, in_features] */
-  const void* weight; /* [out_features, in_features, kernel] */
-  const void* bias;   /* [out_features] or NULL */
-  void* packed;       /* [out_features rounded up to a multiple of 32, in_features, kernel] or NULL: `weight` in an
+  int64_t kernel;        /* steps that it covers, at most `before + length + after` */
+  int64_t before, after; /* zeros that precede and follow each sequence */
+  const uint8_t* mask;   /* [batch, length] which steps are valid, the others count as zeros; NULL: all of them */
+  const void* x;         /* [batch, length, in_features] */
+  const void* weight;    /* [out_features, in_features, kernel] */
+  const void* bias;      /* [out_features] or NULL */
+  void* packed;          /* [out_features rounded up to a multiple of 32, in_features, kernel] or NULL: `weight` in an
                          internal order. convolution_pack writes it, the forward pass reads it instead of `weight` */
-  void* y;            /* [batch, length - kernel + 1, out_features] */
+  void* y;               /* [batch, before + length + after - kernel + 1, out_features] */
 } seq2tens_convolution;
 
 /* Backward pass of convolution. The gradients of x and bias are not computed if NULL. */
 typedef struct seq2tens_convolution_gradients {
   const seq2tens_convolution* call; /* as in the forward pass; y and bias are not read */
-  const void* y;                    /* [batch, length - kernel + 1, out_features] */
+  const void* y;                    /* [batch, before + length + after - kernel + 1, out_features] */
   void* x;                          /* [batch, length, in_features] */
   void* weight;                     /* [out_features, in_features, kernel] */
   void* bias;                       /* [out_features] */

@@ -9,6 +9,8 @@ class Convolution : public Problem {
   explicit Convolution(Random& random) : Problem(random) {
     batch_ = random.small(0, 5);
     kernel_ = random.small(1, 9);
+    before_ = random.chance(0.5) ? random.small(0, 8) : 0;
+    after_ = random.chance(0.5) ? random.small(0, 8) : 0;
     length_ = kernel_ + random.small(0, 70);
     in_features_ = random.small(1, 40);
     out_features_ = random.small(1, 80);
@@ -18,6 +20,7 @@ class Convolution : public Problem {
       length_ = kernel_ + (length_ - kernel_) / 2;
       if (length_ == 1) break;
     }
+    if (random.chance(0.4)) mask_ = Mask::random(random, batch_ * length_);
     x_ = Input::normal(random, batch_ * length_ * in_features_, is_double);
     weight_ = Input::normal(random, out_features_ * in_features_ * kernel_, is_double);
     if (random.chance(0.5)) bias_ = Input::normal(random, out_features_, is_double);
@@ -28,7 +31,7 @@ class Convolution : public Problem {
 
   std::string describe() const override {
     return Description()("is_double", is_double)("threads", threads)("batch", batch_)("length", length_)(
-        "in_features", in_features_)("out_features", out_features_)("kernel", kernel_)("bias", bool(bias_))(
+        "in_features", in_features_)("out_features", out_features_)("kernel", kernel_)("before", before_)("after", after_)("mask", bool(mask_))("bias", bool(bias_))(
         "dy", bool(dy_))("dx", wants_dx_)("packed", is_packed_)
         .text();
   }
@@ -37,10 +40,14 @@ class Convolution : public Problem {
   Outcome run() override;
 
  private:
-  int64_t steps() const { return length_ - kernel_ + 1; }
+  int64_t steps() const { return before_ + length_ + after_ - kernel_ + 1; }
+  bool is_valid(int64_t sequence, int64_t i) const {
+    return i >= 0 && i < length_ && mask_[sequence * length_ + i];
+  }
 
-  int64_t batch_, length_, in_features_, out_features_, kernel_;
+  int64_t batch_, length_, in_features_, out_features_, kernel_, before_, after_;
   bool wants_dx_, is_packed_;
+  Mask mask_;
   Input x_, weight_, bias_, dy_;
   std::shared_ptr<Array> packed_;
 };
@@ -57,7 +64,9 @@ Definition Convolution::define() {
         Sum sum;
         for (int64_t c = 0; c < in_features_; ++c)
           for (int64_t j = 0; j < kernel_; ++j)
-            sum.add(x[(b * length_ + i + j) * in_features_ + c], weight[(o * in_features_ + c) * kernel_ + j]);
+            if (is_valid(b, i + j - before_))
+              sum.add(x[(b * length_ + i + j - before_) * in_features_ + c],
+                      weight[(o * in_features_ + c) * kernel_ + j]);
         y.push_back(sum.close() + bias[o]);
       }
   results["y"] = y;
@@ -72,9 +81,9 @@ Definition Convolution::define() {
 
 Outcome Convolution::run() {
   Outcome results;
-  seq2tens_convolution call = {is_double,     threads, batch_,    length_,        in_features_,
-                               out_features_, kernel_, x_.data(), weight_.data(), bias_.data(),
-                               nullptr,       nullptr};
+  seq2tens_convolution call = {is_double, threads, batch_, length_,      in_features_, out_features_,  kernel_,
+                               before_,   after_,  mask_.data(), x_.data(),    weight_.data(), bias_.data(),
+                               nullptr,   nullptr};
   if (is_packed_) {
     packed_ = room((out_features_ + 31) / 32 * 32 * in_features_ * kernel_);
     call.packed = packed_->data();

@@ -15,7 +15,7 @@ from seq2tens import _checks as check
 from seq2tens import functional as F
 from seq2tens.distributed.layer import prefix_state
 from seq2tens.functional import Series
-from seq2tens.nn import LS2T, Whole
+from seq2tens.nn import LS2T, MaskedConv, Whole
 from seq2tens.ops.collectives import Stacked, exchange, gather
 
 
@@ -90,6 +90,13 @@ class Sharded(Whole):
         padded = torch.cat([left, x, torch.zeros_like(right)], dim=1)
         place = before + self.counts[self.rank][:, None] + torch.arange(after, device=x.device)
         return padded.scatter(1, place[..., None].expand_as(right), right)
+
+    def convolve(
+        self, convolution: MaskedConv, x: Series, before: int, after: int, train_bias: bool = True
+    ) -> Float[Tensor, "batch positions out_features"]:
+        """Convolve the steps with as many neighbours before and after them, see `halo`."""
+        extended = self.halo(x, before, after)
+        return F.convolve(extended, convolution.weight, convolution.bias, train_bias=train_bias)
 
     def _tail(self, x: Series, steps: int) -> Series:
         """Return the last valid steps, aligned at the end."""

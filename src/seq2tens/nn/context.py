@@ -100,14 +100,16 @@ class Whole:
         return self.clear(y) if has_steps else y
 
     def convolve(
-        self, convolution: MaskedConv, x: Float[Tensor, "batch extended channels"], train_bias: bool
-    ) -> Float[Tensor, "batch time out_features"]:
-        """Convolve steps that `halo` has extended by their neighbours."""
+        self, convolution: MaskedConv, x: Series, before: int, after: int, train_bias: bool = True
+    ) -> Float[Tensor, "batch positions out_features"]:
+        """Convolve the steps with as many neighbours before and after them, see `halo`."""
+        weight, bias = convolution.weight, convolution.bias
         if self.constants is None:
-            return F.convolve(x, convolution.weight, convolution.bias, train_bias)
+            mask = self.mask if after else None
+            return F.convolve(x, weight, bias, padding=(before, after), mask=mask, train_bias=train_bias)
         if convolution not in self.constants:
-            self.constants[convolution] = F.prepare_convolution(convolution.weight, convolution.bias)
-        y: Tensor = self.constants[convolution](x)
+            self.constants[convolution] = F.prepare_convolution(weight, bias)
+        y: Tensor = self.constants[convolution](self.halo(x, before, after))
         return y
 
     def one_step(self) -> Whole:

@@ -69,7 +69,7 @@ class MaskedConv(nn.Module):
         """
         check.floating("x", x)
         context = Whole(mask) if context is None else context
-        return context.convolve(self, context.halo(x, *F.reach(self.weight.shape[2])), train_bias)
+        return context.convolve(self, x, *F.reach(self.weight.shape[2]), train_bias)
 
 
 class MaskedBatchNorm(nn.Module):

@@ -64,19 +64,13 @@ class Block(Network):
     def compute(self, x: Series, context: Whole) -> Tensor:
         """Apply the three residual parts in turn."""
         before_convolution, before_ls2t, after_ls2t, before_perceptron = self.norms
-        local = context.convolve(
-            self.convolution, self._neighbours(before_convolution(x), self.reach, context), True
-        )
-        x = x + torch_F.gelu(local)
+        sides = (0, self.reach) if self.reverse else (self.reach, 0)
+        x = x + torch_F.gelu(context.convolve(self.convolution, before_convolution(x), *sides))
         y = before_ls2t(x)
-        extended = self._neighbours(y, 1, context)
-        y = y - (extended[:, 1:] if self.reverse else extended[:, :-1])
+        y = y - (context.halo(y, 0, 1)[:, 1:] if self.reverse else context.halo(y, 1, 0)[:, :-1])
         levels = self.ls2t(y, context=context).flatten(2)
         x = x + self.project(after_ls2t(levels))
         return x + self.perceptron(before_perceptron(x))
-
-    def _neighbours(self, x: Series, reach: int, context: Whole) -> Tensor:
-        return context.halo(x, 0, reach) if self.reverse else context.halo(x, reach, 0)
 
 
 class Trunk(Network):

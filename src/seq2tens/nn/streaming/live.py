@@ -21,6 +21,7 @@ from seq2tens.nn.context import Whole
 
 if TYPE_CHECKING:
     from seq2tens.nn.layers import LS2T
+    from seq2tens.nn.masked import MaskedConv
 
 Windows = Float[Tensor, "rows positions channels"]  # a row for each end of each sequence
 
@@ -123,6 +124,15 @@ class Live(Whole):
         if at_end:
             return count.flatten() if self.push.each else count[:, -1]
         return count
+
+    def convolve(
+        self, convolution: MaskedConv, x: Windows, before: int, after: int, train_bias: bool = True
+    ) -> Windows:
+        """Convolve the steps with as many neighbours before and after them, see `halo`."""
+        if self.constants is not None:
+            return super().convolve(convolution, x, before, after, train_bias)
+        extended = self.halo(x, before, after)
+        return F.convolve(extended, convolution.weight, convolution.bias, train_bias=train_bias)
 
     def dropout(self, x: Tensor, rate: float, training: bool) -> Tensor:
         """Return `x`; in training raise an error, because later pushes would not know what was dropped."""

@@ -14,6 +14,7 @@ from seq2tens.nn.context import NotInContext, Whole, call
 
 if TYPE_CHECKING:
     from seq2tens.nn.layers import LS2T
+    from seq2tens.nn.masked import MaskedConv
 
 STEPS = (64, 512, 4096)  # lengths that are tried; a module that looks ahead across the longest is unbounded
 
@@ -44,6 +45,14 @@ class Probe(Whole):
         """Extend as `Whole` does, after inspecting the steps that a stream would have to keep."""
         self.look(x)
         return super().halo(x, before, after)
+
+    def convolve(
+        self, convolution: MaskedConv, x: Series, before: int, after: int, train_bias: bool = True
+    ) -> Float[Tensor, "batch positions out_features"]:
+        """Convolve as `Whole` does, after inspecting the steps that a stream would have to keep."""
+        if before + after > 0:
+            self.look(x)
+        return super().convolve(convolution, x, before, after, train_bias)
 
     def clock(self, x: Series, mode: Literal["index", "centred"]) -> Float[Tensor, "batch time 1"]:
         """Return the relative time if the length is known; otherwise raise an error."""

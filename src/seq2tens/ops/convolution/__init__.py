@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from seq2tens.ops import dispatch
 from seq2tens.ops.convolution import cpu, reference
+from seq2tens.ops.convolution.reference import Convolution
 
 dispatch.register("convolution", "cpu", cpu.convolve, cpu.unsupported)
 dispatch.register("convolution", "reference", reference.convolve, dispatch.always_supported)
@@ -22,13 +23,17 @@ def convolve(
     x: Float[Tensor, "batch time in_features"],
     weight: Float[Tensor, "out_features in_features kernel"],
     bias: Float[Tensor, " out_features"] | None = None,
+    *,
+    padding: tuple[int, int] = (0, 0),
+    mask: Bool[Tensor, "batch time"] | None = None,
     train_bias: bool = True,
-) -> Float[Tensor, "batch time-kernel+1 out_features"]:
-    """Convolve without padding; the output has one step for each position where the kernel fits.
+) -> Float[Tensor, "batch positions out_features"]:
+    """Convolve; the output has one step for each position where the kernel fits.
 
-    If `train_bias` is False, the gradient of the bias is 0.
+    `padding` is the number of zeros that precede and follow each sequence; steps where `mask` is False, which
+    must be finite, also count as zeros. If `train_bias` is False, the gradient of the bias is 0.
     """
-    y: Tensor = dispatch.run("convolution", None, x, weight, bias, train_bias)
+    y: Tensor = dispatch.run("convolution", None, Convolution(x, weight, bias, mask, padding, train_bias))
     return y
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from seq2tens._checks import require
 from seq2tens.ops import native
 from seq2tens.ops.convolution import reference
+from seq2tens.ops.convolution.reference import Convolution
 from seq2tens.ops.dispatch import cpu_unsupported, is_observed, reference_gradients
 
 PANEL = 32  # packed weights have a multiple of this number of outputs
@@ -22,8 +23,8 @@ class Forward(native.Struct):
 
     name = "seq2tens_convolution"
     _fields_ = (
-        *native.fields("is_double threads batch length in_features out_features kernel"),
-        *native.arrays("x weight bias packed y"),
+        *native.fields("is_double threads batch length in_features out_features kernel before after"),
+        *native.arrays("mask x weight bias packed y"),
     )
 
 
@@ -34,8 +35,9 @@ class Backward(native.Struct):
     _fields_ = native.fields("call", ctypes.POINTER(Forward)) + native.arrays("y x weight bias")
 
 
-def unsupported(x: Tensor, weight: Tensor, bias: Tensor | None, train_bias: bool = True) -> str | None:
+def unsupported(call: Convolution) -> str | None:
     """Return why the kernels cannot handle these arguments; None if they can."""
+    x, weight, bias, mask, padding, _ = call
     if is_observed(x):
         return "torch cannot trace it; use the reference"
     if torch.is_autocast_enabled("cpu"):
@@ -43,51 +45,64 @@ def unsupported(x: Tensor, weight: Tensor, bias: Tensor | None, train_bias: bool
     tensors = [t for t in (x, weight, bias) if t is not None]
     if len({t.dtype for t in tensors}) > 1 or x.dtype not in (torch.float32, torch.float64):
         return "the tensors have half precision or several dtypes"
-    shape = weight.shape
-    if x.dim() != 3 or len(shape) != 3 or x.shape[2] != shape[1] or x.shape[1] < shape[2] or x.numel() == 0:
-        return "the shapes do not match, or the result would be empty"
-    return cpu_unsupported(*tensors)
+    if x.dim() != 3 or weight.dim() != 3 or x.shape[2] != weight.shape[1]:
+        return "the shapes do not match"
+    if x.shape[1] + sum(padding) < weight.shape[2] or x.numel() == 0:
+        return "the result would be empty"
+    return cpu_unsupported(*tensors, *([] if mask is None else [mask]))
 
 
-def convolve(x: Tensor, weight: Tensor, bias: Tensor | None, train_bias: bool = True) -> Tensor:
-    """Same signature and meaning as `reference.convolve`."""
-    y: Tensor = _Convolve.apply(x, weight, bias, train_bias)
+def convolve(call: Convolution) -> Tensor:
+    """Same meaning as `reference.convolve`."""
+    y: Tensor = _Convolve.apply(*call)
     return y
 
 
 class _Convolve(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, train_bias: bool) -> Tensor:
-        call = _describe(x, weight, bias)
-        y = x.new_empty(call.batch, call.length - call.kernel + 1, call.out_features)
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        mask: Tensor | None,
+        padding: tuple[int, int],
+        train_bias: bool,
+    ) -> Tensor:
+        call = _describe(Convolution(x, weight, bias, mask, padding))
+        y = x.new_empty(
+            call.batch, call.before + call.length + call.after - call.kernel + 1, call.out_features
+        )
         call.y = y.data_ptr()
         native.run("convolution_forward", call)
-        ctx.save_for_backward(x, weight, bias)
-        ctx.train_bias = train_bias
+        ctx.save_for_backward(x, weight, bias, mask)
+        ctx.padding, ctx.train_bias = padding, train_bias
         return y
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
-        x, weight, bias = inputs = ctx.saved_tensors
+        x, weight, bias, mask = ctx.saved_tensors
+        inputs = Convolution(x, weight, bias, mask, ctx.padding, ctx.train_bias)
         if torch.is_grad_enabled():  # will be differentiated again, for which there is no kernel
-            return reference_gradients(reference.convolve, (*inputs, ctx.train_bias), dy)
-        call = _describe(x, weight, bias)
+            return reference_gradients(lambda *given: reference.convolve(Convolution(*given)), inputs, dy)
+        call = _describe(inputs)
         dy, dweight = dy.contiguous(), torch.empty(weight.shape, dtype=x.dtype)
         dx = torch.empty(x.shape, dtype=x.dtype) if ctx.needs_input_grad[0] else None
         dbias = None if bias is None else torch.zeros(bias.shape, dtype=x.dtype)
         addresses = native.addresses(dy, dx, dweight, dbias if ctx.train_bias else None)
         native.run("convolution_backward", Backward(ctypes.pointer(call), *addresses))
-        return dx, dweight, dbias, None
+        return dx, dweight, dbias, None, None, None
 
 
-def _describe(x: Tensor, weight: Tensor, bias: Tensor | None) -> Forward:
+def _describe(call: Convolution) -> Forward:
     """Return the struct of a call, without the address of its result."""
-    tensors = [None if t is None else t.contiguous() for t in (x, weight, bias)]
+    x, weight, bias, mask, padding, _ = call
+    tensors = [None if t is None else t.contiguous() for t in (mask, x, weight, bias)]
     (batch, length, in_features), (out_features, _, kernel) = x.shape, weight.shape
-    sizes = (batch, length, in_features, out_features, kernel)
-    call = Forward(x.dtype == torch.float64, native.threads(), *sizes, *native.addresses(*tensors))
-    call.tensors = tensors
-    return call
+    sizes = (batch, length, in_features, out_features, kernel, *padding)
+    struct = Forward(x.dtype == torch.float64, native.threads(), *sizes, *native.addresses(*tensors))
+    struct.tensors = tensors
+    return struct
 
 
 def prepare_unsupported(weight: Tensor, bias: Tensor | None) -> str | None:
@@ -104,8 +119,8 @@ def prepare(weight: Tensor, bias: Tensor | None) -> Callable[[Tensor], Tensor]:
     out_features, in_features, kernel = weight.shape
     weight, bias = weight.contiguous(), None if bias is None else bias.contiguous()
     packed = weight.new_empty(-(-out_features // PANEL) * PANEL, in_features, kernel)
-    sizes = (weight.dtype == torch.float64, 1, 0, kernel, in_features, out_features, kernel)
-    template = Forward(*sizes, *native.addresses(None, weight, bias, packed))
+    sizes = (weight.dtype == torch.float64, 1, 0, kernel, in_features, out_features, kernel, 0, 0)
+    template = Forward(*sizes, *native.addresses(None, None, weight, bias, packed))
     template.tensors = (weight, bias, packed)
     native.run("convolution_pack", template)
 
