@@ -143,12 +143,6 @@ def test_a_fit_goes_on_from_its_checkpoint(tmp_path):
         GPVAEImputer(**{**FIXED, "random_state": None}, checkpoint=tmp_path / "run").fit(X)
 
 
-def test_epochs_by_default():
-    assert GPVAEImputer(batch_size=8)._recipe(40).epochs == round(autoencoder.STEPS / 5)
-    assert GPVAEImputer(batch_size=8)._recipe(10**6).epochs == autoencoder.FEWEST_EPOCHS
-    assert GPVAEImputer(batch_size=8)._recipe(1).epochs == autoencoder.MOST_EPOCHS
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

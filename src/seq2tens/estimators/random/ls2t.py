@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from seq2tens import _checks as check
-from seq2tens._moved import warn_moved
+from seq2tens._moved import moved_attributes
 from seq2tens._storage import Tensors
 from seq2tens.data import Sequences
 from seq2tens.estimators.base import SequenceClassifier
@@ -178,13 +178,7 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
         aligned.rearrange(np.searchsorted(self.classes_, classes).tolist(), self.n_classes_)
         super()._merge_sums(aligned, classes)
 
-    def __getattr__(self, name: str) -> Any:
-        # For one release. Not a property: scikit-learn reads all properties, which would warn each time.
-        if name != "sharpness_":
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        value = self.inverse_temperature_
-        warn_moved("sharpness_", "inverse_temperature_")
-        return value
+    __getattr__ = moved_attributes({"sharpness_": "inverse_temperature_"})
 
     def _predict_proba(self, X: Sequences) -> Float[np.ndarray, "rows classes"]:
         if self.head is not None:
