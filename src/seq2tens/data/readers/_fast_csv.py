@@ -37,7 +37,7 @@ def read_table(
     path: Path, columns: Columns, names: list[str], dialect: Dialect, sample: Sequence[Sequence[str]]
 ) -> Table | None:
     """Read the table; None without a library, ValueError for errors that the slow reader has to explain."""
-    read = next((found for module, found in READERS.items() if _installed(module)), None)
+    read = next((reader for module, reader in READERS.items() if _installed(module)), None)
     if read is None:
         return None
     kinds = _kinds(columns, names, sample)

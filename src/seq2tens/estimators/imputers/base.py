@@ -57,7 +57,7 @@ class Imputer(SequenceTransformer):
         collection = self._fitted_to(X)
         draws = self._draws(collection.sequences, n, seed_of(random_state))
         copies = [collection.with_values(_missing_only(collection.sequences, values)) for values in draws]
-        return collection.together(copies)
+        return collection.stacked(copies)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[Any, Any]:
         """Return lower and upper ends of intervals that each contain a missing entry with this probability.

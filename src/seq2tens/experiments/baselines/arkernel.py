@@ -169,8 +169,8 @@ class Transitions:
         determinants = self._by_moments if width <= steps else self._by_steps
         n_batches = -(-len(columns) * min(width, steps) ** 2 // BATCH)
         parts = [determinants(row, other, part) for part in np.array_split(columns, n_batches)]
-        predictors, all_together = np.concatenate(parts, axis=1)
-        return (2 * self.alpha - 1) * predictors - self.alpha * all_together
+        predictors, all_columns = np.concatenate(parts, axis=1)
+        return (2 * self.alpha - 1) * predictors - self.alpha * all_columns
 
     def _by_moments(self, row: int, other: Transitions, columns: np.ndarray) -> np.ndarray:
         both = self._moments[row] + other._moments[columns]

@@ -77,10 +77,10 @@ class GRSFClassifier(BaselineClassifier):
             distances = collection.distances(drawn, rows)
             split = best_split(distances, one_hot[rows])
             if split.gain > best.gain:
-                best, shapelet, near = split, drawn, distances < split.threshold
+                best, shapelet, left = split, drawn, distances < split.threshold
         if best.gain == 0:
             return Node(chances)
-        branches = [self._grow(collection, one_hot, rows[side], generator) for side in (near, ~near)]
+        branches = [self._grow(collection, one_hot, rows[side], generator) for side in (left, ~left)]
         return Node(chances, shapelet, best.threshold, branches[0], branches[1])
 
     def _draw(self, collection: Collection, rows: Rows, generator: np.random.Generator) -> Shapelet:
@@ -116,8 +116,8 @@ class Node(NamedTuple):
     chances: Float[np.ndarray, " classes"]
     shapelet: Shapelet | None = None
     threshold: float = 0.0
-    near: Any = None
-    far: Any = None
+    left: Any = None
+    right: Any = None
 
 
 class Collection(NamedTuple):
@@ -161,9 +161,9 @@ class Collection(NamedTuple):
         products = np.where(varies, windows @ shapelet.values / size, 0) / np.sqrt(
             np.where(varies, variance, 1)
         )
-        found = np.maximum(varies + np.mean(shapelet.values**2) - 2 * products, 0)
-        inside = np.arange(found.shape[1]) <= (self.lengths[rows] - size)[:, None]
-        return np.sqrt(np.where(inside, found, ABSENT**2).min(axis=1))
+        squares = np.maximum(varies + np.mean(shapelet.values**2) - 2 * products, 0)
+        inside = np.arange(squares.shape[1]) <= (self.lengths[rows] - size)[:, None]
+        return np.sqrt(np.where(inside, squares, ABSENT**2).min(axis=1))
 
 
 def _standardised(values: Float[np.ndarray, " steps"]) -> Float[np.ndarray, " steps"]:
@@ -177,8 +177,8 @@ def best_split(distances: Float[np.ndarray, " rows"], one_hot: Chances) -> Split
     """The threshold with the largest gain; a gain of 0 if all distances are equal."""
     order = np.argsort(distances)
     ordered, counts = distances[order], np.cumsum(one_hot[order], axis=0)
-    near, total = counts[:-1], counts[-1]
-    conditional = _entropies(near) + _entropies(total - near)
+    left, total = counts[:-1], counts[-1]
+    conditional = _entropies(left) + _entropies(total - left)
     gains = (_entropies(total[None]) - conditional) / len(distances)
     gains[ordered[1:] - ordered[:-1] <= 1e-9] = 0
     if len(gains) == 0 or gains.max() <= 1e-12:
@@ -197,14 +197,14 @@ def _entropies(counts: Float[np.ndarray, "sets classes"]) -> Float[np.ndarray, "
 def _route(tree: Node, collection: Collection, n_classes: int) -> Chances:
     """The class probabilities in the leaves that the series reach."""
     chances = np.empty((len(collection.lengths), n_classes))
-    open_ends = [(tree, np.arange(len(collection.lengths)))]
-    while open_ends:
-        node, rows = open_ends.pop()
+    pending = [(tree, np.arange(len(collection.lengths)))]
+    while pending:
+        node, rows = pending.pop()
         if len(rows) == 0:
             continue
         if node.shapelet is None:
             chances[rows] = node.chances
             continue
-        near = collection.distances(node.shapelet, rows) < node.threshold
-        open_ends += [(node.near, rows[near]), (node.far, rows[~near])]
+        left = collection.distances(node.shapelet, rows) < node.threshold
+        pending += [(node.left, rows[left]), (node.right, rows[~left])]
     return chances

@@ -104,8 +104,8 @@ class MVARFClassifier(BaselineClassifier):
         places = list(itertools.product(range(self.n_classes_), lags))
         seeds = np.random.default_rng(seed).integers(2**31, size=(len(places), self.n_trees))
         return self._parallel(
-            delayed(Forest.grow)(past, np.flatnonzero(labels == label), int(n_lags), n_leaves, of_trees)
-            for (label, n_lags), of_trees in zip(places, seeds, strict=True)
+            delayed(Forest.grow)(past, np.flatnonzero(labels == label), int(n_lags), n_leaves, tree_seeds)
+            for (label, n_lags), tree_seeds in zip(places, seeds, strict=True)
         )
 
     def _chances(self, series: Series) -> Chances:
@@ -141,8 +141,8 @@ def standardised(values: Float[np.ndarray, "time channels"]) -> Float[np.ndarray
 
 def centred(errors: list[Errors]) -> Float[np.ndarray, "series errors"]:
     """Concatenate errors and subtract the mean of each series."""
-    together = np.concatenate(errors, axis=1)
-    return together - together.mean(axis=1, keepdims=True)
+    features = np.concatenate(errors, axis=1)
+    return features - features.mean(axis=1, keepdims=True)
 
 
 def machine(penalty: float) -> Pipeline:
@@ -220,7 +220,7 @@ class Forest:
 
     def errors(self, past: Past) -> Errors:
         """Logarithms of the mean squared errors by series and channel, averaged over trees."""
-        return np.mean(self._of_trees(past), axis=0)
+        return np.mean(self._tree_errors(past), axis=0)
 
     def unseen_errors(self, past: Past) -> Errors:
         """The same for training series, averaged over trees that were not grown on the series, or over all
@@ -229,9 +229,9 @@ class Forest:
         for weight, members in zip(weights, self.members, strict=True):
             weight[members] = 0.0
         weights[:, ~weights.any(axis=0)] = 1.0
-        return np.einsum("tsc,ts->sc", self._of_trees(past), weights / weights.sum(axis=0))
+        return np.einsum("tsc,ts->sc", self._tree_errors(past), weights / weights.sum(axis=0))
 
-    def _of_trees(self, past: Past) -> Float[np.ndarray, "trees series channels"]:
+    def _tree_errors(self, past: Past) -> Float[np.ndarray, "trees series channels"]:
         predictors, starts = past.predictors(self.n_lags), np.cumsum(past.lengths) - past.lengths
         squares = [
             (tree.predict(predictors).reshape(past.changes.shape) - past.changes) ** 2 for tree in self.trees

@@ -161,10 +161,10 @@ class Tally:
         if not self.has_density:
             return []
         if self.binary:
-            there = self.counts > 0
-            counts = self.counts[there]
+            occupied = self.counts > 0
+            counts = self.counts[occupied]
             triples = zip(
-                self.predicted[there] / counts, self.frequencies[there] / counts, counts, strict=True
+                self.predicted[occupied] / counts, self.frequencies[occupied] / counts, counts, strict=True
             )
         else:
             levels = np.arange(1, LEVELS + 1) / LEVELS

@@ -136,7 +136,7 @@ def against_published(points: Sequence[Point], limit: float) -> Figure:
     ax.plot(line, line, color=FAINT, lw=0.9)
     for i, model in enumerate(dict.fromkeys(point.model for point in points)):
         _draw_points(ax, [point for point in points if point.model == model], i)
-    _name_far_points(ax, points, limit)
+    _label_outliers(ax, points, limit)
     ax.set_xscale("function", functions=(_stretch, _shrink))
     ax.set_yscale("function", functions=(_stretch, _shrink))
     ticks = [tick for tick in TICKS if tick >= low]
@@ -173,7 +173,7 @@ def _draw_points(ax: Axes, points: Sequence[Point], number: int) -> None:
     )
 
 
-def _name_far_points(ax: Axes, points: Sequence[Point], limit: float, most: int = 6) -> None:
+def _label_outliers(ax: Axes, points: Sequence[Point], limit: float, most: int = 6) -> None:
     for point in sorted(points, key=lambda point: -abs(point.ours - point.published))[:most]:
         if abs(point.ours - point.published) > limit:
             place = (point.published, point.ours)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from seq2tens import _checks as check
 from seq2tens import functional as F
-from seq2tens.models.gpvae.images import added_around, convolved_twice
+from seq2tens.models.gpvae.images import convolved_twice, fold_patches
 from seq2tens.nn import BiLS2T
 from seq2tens.nn.dense import Dense
 
@@ -89,7 +89,7 @@ class ImagePreprocessor(nn.Module):
     def _black_and_white(self, images: Float[Tensor, "n height width"]) -> Tensor:
         codes, table = _neighbourhoods(images), self._table(images)
         busy = codes != 0
-        y = added_around(busy, table.index_select(0, codes[busy]), table[0])
+        y = fold_patches(busy, table.index_select(0, codes[busy]), table[0])
         assert self.second.bias is not None
         return y + self.second.bias
 
