@@ -156,7 +156,7 @@ def _scores(dataset: str, runs: Sequence[ImputationRuns]) -> Table:
         f"and ours less the paper's. {NOTES[dataset]}{sizes}"
     )
     header = ("model", "runs", "epochs", *(TITLES[name] for name in COLUMNS[dataset]))
-    caption = f"{SETS[dataset]}, test part, beside the published numbers"
+    caption = f"{SETS[dataset]}, test part, with the published numbers below ours"
     return Table(f"{dataset}-scores", caption, header, tuple(rows), notes=(notes,), main=True)
 
 

@@ -160,7 +160,7 @@ def _scores(runs: Sequence[FinalRuns]) -> Table:
         "it at the threshold that is best for the validation stays.",
     )
     header = ("model", "settings", "recipe", "runs", "epochs", *TITLES.values(), "accuracy, threshold chosen")
-    caption = "Test set, beside the published numbers"
+    caption = "Test set, with the published numbers below ours"
     return Table("scores", caption, header, tuple(rows), notes=notes, main=True)
 
 
