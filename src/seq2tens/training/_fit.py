@@ -152,9 +152,9 @@ def _resume(loop: Loop, checkpoints: Checkpoints | None) -> None:
     loop.last = loop.state.snapshot()
 
 
-def _check_same(mine: dict[str, Any], theirs: dict[str, Any], rule: str, hint: str) -> None:
+def _check_same(current: dict[str, Any], saved: dict[str, Any], rule: str, hint: str) -> None:
     """Require that two descriptions of a run agree."""
-    ours, others = _flat(mine), _flat(theirs)
+    ours, others = _flat(current), _flat(saved)
     for key in sorted(ours.keys() | others.keys()):
         check.require(
             ours.get(key) == others.get(key),

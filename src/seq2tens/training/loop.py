@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 # Losses are read once in this many batches, so that not every batch waits for the device.
-LOOK_EVERY = 50
+LOSS_INTERVAL = 50
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Loop:
         self.module.train()
         for i, rows in enumerate(self.sampler.epoch(rng.order(self.seed, number)), start=1):
             mean.add(self._step(rows))
-            if i % LOOK_EVERY == 0:
+            if i % LOSS_INTERVAL == 0:
                 progress.advance(mean.flush())
         progress.advance(mean.flush())
         self._check_weights(number)

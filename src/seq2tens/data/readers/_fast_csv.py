@@ -16,9 +16,9 @@ import numpy as np
 from seq2tens.data.readers._dialect import Dialect, open_bytes
 from seq2tens.data.readers._text import ReadError, malformed, missing
 from seq2tens.data.tables.columns import Columns, index_columns
-from seq2tens.data.tables.door import narwhals
 from seq2tens.data.tables.encoding import Words
 from seq2tens.data.tables.frames import table_of
+from seq2tens.data.tables.interchange import narwhals
 
 if TYPE_CHECKING:
     from seq2tens.data.tables.long import Table

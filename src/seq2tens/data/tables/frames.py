@@ -12,8 +12,8 @@ from seq2tens._checks import ArgumentError, require
 from seq2tens.data.labelled import Labelled
 from seq2tens.data.sequences import Sequences
 from seq2tens.data.tables.columns import Columns, Fail
-from seq2tens.data.tables.door import Frame, as_table, column_of, concatenated, is_frame, words_of
 from seq2tens.data.tables.encoding import Encoding, Words, encode, learn
+from seq2tens.data.tables.interchange import Frame, as_table, column_of, concatenated, is_frame, words_of
 from seq2tens.data.tables.long import Table
 from seq2tens.data.tables.wide import gather_wide
 

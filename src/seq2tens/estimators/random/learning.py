@@ -35,7 +35,7 @@ class LearnsOn:
     """Mixin with `partial_fit`, `forget` and `merge` for linear models on random features.
 
     A subclass checks labels (`_check_labels`), makes room for new ones (`_admit`), encodes them as columns
-    (`_encode`), and calibrates probabilities or intervals with held-out predictions (`_look_back`).
+    (`_encode`), and calibrates probabilities or intervals with held-out predictions (`_calibrate`).
     """
 
     features_: RandomLS2TFeatures
@@ -122,7 +122,7 @@ class LearnsOn:
         del sequences, labels
         self._sum_parts(itertools.chain([first], stream), on)
         self._solve()
-        self._look_again(*sample)
+        self._recalibrate(*sample)
         return self
 
     def _check_labels(self, y: Any, n: int) -> Labels:
@@ -138,7 +138,7 @@ class LearnsOn:
         """Return the stratum of each sequence; each stratum is divided into folds separately."""
         return np.zeros(len(labels), dtype=int)
 
-    def _look_back(self, held_out: Float[Tensor, "rows targets"], labels: Labels) -> None:
+    def _calibrate(self, held_out: Float[Tensor, "rows targets"], labels: Labels) -> None:
         raise NotImplementedError
 
     def _linear_map(self, solution: Float[Tensor, "1+features targets"]) -> Ridge:
@@ -191,7 +191,7 @@ class LearnsOn:
                 ridge.neighbours(self._strata(labels[sample])),
                 ridge.check_penalties(self.penalties),
             )
-        self._look_back(held_out, labels[sample])
+        self._calibrate(held_out, labels[sample])
 
     def _begin_sums(self, X: Sequences, labels: Labels) -> None:
         if not hasattr(self, "penalty_"):
@@ -217,8 +217,8 @@ class LearnsOn:
                 self._begin_sums(sequences, labels)
                 self._count(self.moments_.add, sequences, labels)
             return
-        begun = copy.copy(self)  # for the workers, without sums
-        for sums, classes in BACKENDS[on](begun, parts):
+        template = copy.copy(self)  # for the workers, without sums
+        for sums, classes in BACKENDS[on](template, parts):
             if hasattr(self, "moments_"):
                 self._merge_sums(sums, classes)
             else:
@@ -230,13 +230,13 @@ class LearnsOn:
         return sequences[rows], labels[rows]
 
     @torch.no_grad()
-    def _look_again(self, X: Sequences, labels: Labels) -> None:
-        """Repeat `_look_back` for the first sequences, predicted from all the data but their fold."""
+    def _recalibrate(self, X: Sequences, labels: Labels) -> None:
+        """Repeat `_calibrate` for the first sequences, predicted from all the data but their fold."""
         with ridge.torch_threads(self._threads(len(self.moments_.second))):
             table = ridge.standardise(self._table(X), *self.scales_).double()
             folds = ridge.neighbours(self._strata(labels))
             held_out = self.equations_.held_out(self.moments_, table, self._encode(labels).double(), folds)
-        self._look_back(held_out.float(), labels)
+        self._calibrate(held_out.float(), labels)
 
     def _begin_with(self, sums: Moments, classes: np.ndarray | None) -> None:
         if classes is not None:
@@ -265,8 +265,8 @@ class LearnsOn:
         )
 
     def _same_calibration(self, other: LearnsOn) -> bool:
-        mine, theirs = ([*model.scales_, *model.features_._tensors().values()] for model in (self, other))
-        return len(mine) == len(theirs) and all(map(torch.equal, mine, theirs))
+        tensors, others = ([*model.scales_, *model.features_._tensors().values()] for model in (self, other))
+        return len(tensors) == len(others) and all(map(torch.equal, tensors, others))
 
     def _sum_tensors(self) -> Tensors:
         """Return the tensors that `_restore_sums` needs; none if there are no sums."""

@@ -79,7 +79,7 @@ class ARKernelClassifier(BaselineClassifier):
         rows = balanced_sample(labels, self.sample, seed)
         self.setting_ = self._choose([series[i] for i in rows], labels[rows], seed)
         self.train_ = self._transitions(series, self.setting_)
-        distances, self.diagonal_ = self._among(self.train_)
+        distances, self.diagonal_ = self._pairwise_distances(self.train_)
         self.unit_ = self.setting_.bandwidth * median(distances)
         self._machine = machine(self.setting_.penalty).fit(np.exp(-distances / self.unit_), labels)
 
@@ -107,7 +107,7 @@ class ARKernelClassifier(BaselineClassifier):
             return Setting(*kernels[0], *grid[0])
         accuracies: dict[Setting, float] = {}
         for kernel in kernels:
-            distances, _ = self._among(self._transitions(series, Setting(*kernel, *grid[0])))
+            distances, _ = self._pairwise_distances(self._transitions(series, Setting(*kernel, *grid[0])))
             unit = median(distances)
             for bandwidth, penalty in grid:
                 gram = np.exp(-distances / (bandwidth * unit))
@@ -122,7 +122,7 @@ class ARKernelClassifier(BaselineClassifier):
     def _transitions(self, series: Series, setting: Setting) -> Transitions:
         return Transitions.of(series, setting.order, setting.evidence, self.alpha)
 
-    def _among(self, series: Transitions) -> tuple[Matrix, Float[np.ndarray, " rows"]]:
+    def _pairwise_distances(self, series: Transitions) -> tuple[Matrix, Float[np.ndarray, " rows"]]:
         """Distances of all pairs, and the log-kernel of each series with itself."""
         rows = self._rows(lambda i: series.log_kernel(i, series, np.arange(i + 1)), len(series))
         values = np.zeros((len(series), len(series)))

@@ -88,7 +88,7 @@ class MVARFClassifier(BaselineClassifier):
             pasts = pasts_of(series, order, VIEWS)
             forests = [self._grow(past, labels, n_leaves, seed) for past in pasts]
             errors = [
-                centred(self._parallel(delayed(forest.unseen_errors)(past) for forest in of_view))
+                centred(self._parallel(delayed(forest.out_of_bag_errors)(past) for forest in of_view))
                 for past, of_view in zip(pasts, forests, strict=True)
             ]
             for n_views, penalty in itertools.product(range(1, VIEWS + 1), self.penalties):
@@ -222,7 +222,7 @@ class Forest:
         """Logarithms of the mean squared errors by series and channel, averaged over trees."""
         return np.mean(self._tree_errors(past), axis=0)
 
-    def unseen_errors(self, past: Past) -> Errors:
+    def out_of_bag_errors(self, past: Past) -> Errors:
         """The same for training series, averaged over trees that were not grown on the series, or over all
         trees if there are none."""
         weights = np.ones((len(self.trees), len(past.lengths)))

@@ -22,7 +22,7 @@ from seq2tens.experiments.core.rows import AnyRow
 
 KILLED = f"ended by {signal.SIGKILL.name}"
 # Exit code of a worker if another process is running the cell.
-TAKEN = 75
+EXIT_TAKEN = 75
 # Libraries read these variables when they are loaded, so they are set for the new process.
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 # Read by glibc. Without them, tensors of some megabytes are returned to the system when they are freed, and
@@ -166,7 +166,7 @@ def _close(process: subprocess.Popen[bytes]) -> None:
 
 
 def _outcome(request: Request, code: int, answer: Path) -> Outcome:
-    if code == TAKEN:
+    if code == EXIT_TAKEN:
         return Outcome(request.cell)
     if code == 0 and answer.exists():
         row = registry.find(request.cell.experiment).table.row

@@ -30,7 +30,7 @@ def critical_difference(ranking: Ranking, labels: Mapping[str, str]) -> Figure:
     figure = Figure(figsize=(WIDTH, height))
     ax = figure.add_axes((0, 0, 1, 1))
     ax.set_axis_off()
-    low, high = _whole(min(ranking.ranks), max(ranking.ranks))
+    low, high = _enclosing_integers(min(ranking.ranks), max(ranking.ranks))
     names = 0.45 + 0.08 * max(len(labels[model]) for model in ranking.models)  # inches
     margin = max(0.42, names / max(WIDTH - 2 * names, 1)) * (high - low)  # room for names
     ax.set_xlim(low - margin, high + margin)
@@ -49,7 +49,7 @@ def critical_difference(ranking: Ranking, labels: Mapping[str, str]) -> Figure:
     return figure
 
 
-def _whole(low: float, high: float) -> tuple[int, int]:
+def _enclosing_integers(low: float, high: float) -> tuple[int, int]:
     """The integers that enclose a range of ranks."""
     begin = int(np.floor(low))
     return begin, max(int(np.ceil(high)), begin + 1)
