@@ -77,7 +77,7 @@ def fit(
         with ExitStack() as stack:
             _join(loop, stack)
             _resume(loop, checkpoints)
-            _train(loop, checkpoints, _watchers(loop, callbacks, progress, stack))
+            _train(loop, checkpoints, _callbacks(loop, callbacks, progress, stack))
         loop.state.finish()
     result = Result(tuple(loop.state.history), loop.state.best_epoch, str(loop.state.stopped))
     if result.stopped == "interrupted":
@@ -127,7 +127,7 @@ def _join(loop: Loop, stack: ExitStack) -> None:
         _check_same(runs[0], other, rule, "that of process 0 is {}")
 
 
-def _watchers(loop: Loop, callbacks: Sequence[Callback], style: Style, stack: ExitStack) -> list[Callback]:
+def _callbacks(loop: Loop, callbacks: Sequence[Callback], style: Style, stack: ExitStack) -> list[Callback]:
     """Start callbacks and progress display, on the first process only; the stack closes them."""
     bar = make_progress(style, loop.recipe.epochs, loop.sampler.n_batches)
     watchers = [*callbacks, bar] if loop.fabric.is_global_zero else []

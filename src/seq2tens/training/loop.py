@@ -119,7 +119,7 @@ class Loop:
 
     def _step(self, rows: Tensor) -> Loss:
         loss = self._loss(rows)
-        self.fabric.backward(self._shared(loss))
+        self.fabric.backward(self._scaled_loss(loss))
         if self.recipe.clip_norm is not None:
             self.fabric.clip_gradients(
                 self.module, self.optimizer, max_norm=self.recipe.clip_norm, error_if_nonfinite=False
@@ -145,7 +145,7 @@ class Loop:
             loss = Loss(*self.loss(self.module, batch))
         return loss if present else loss._replace(weight=0.0)
 
-    def _shared(self, loss: Loss) -> Tensor:
+    def _scaled_loss(self, loss: Loss) -> Tensor:
         """Scale the loss: the mean over processes, whose weights differ, becomes the mean over all rows."""
         if self.fabric.world_size == 1:
             return loss.mean

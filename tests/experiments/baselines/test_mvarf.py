@@ -77,7 +77,7 @@ def test_a_series_is_what_all_forests_of_all_views_miss_of_it():
         assert [(forest.n_lags, len(forest.trees)) for forest in of_view] == [(1, 3), (2, 3)] * 2
         errors = np.hstack([forest.errors(past) for forest in of_view])
         features.append(errors - errors.mean(axis=1, keepdims=True))
-    assert (fitted.predict(X) == fitted.machine_.predict(np.hstack(features))).all()
+    assert (fitted.predict(X) == fitted.svm_.predict(np.hstack(features))).all()
     assert set(fitted.predict_proba(X).flat) == {0.0, 1.0}
 
 

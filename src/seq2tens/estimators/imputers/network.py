@@ -60,6 +60,7 @@ class NetworkImputer(Imputer):
             fabric=make_fabric(self.device),
             checkpoint=self.checkpoint,
             progress=self.progress,
+            stacklevel=6,
         )
         self.history_ = [dict(row) for row in result.history]
         self.interrupted_ = result.stopped == "interrupted"

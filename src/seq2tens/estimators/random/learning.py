@@ -34,8 +34,9 @@ Labels = Shaped[np.ndarray, " rows"]
 class LearnsOn:
     """Mixin with `partial_fit`, `forget` and `merge` for linear models on random features.
 
-    A subclass checks labels (`_check_labels`), makes room for new ones (`_admit`), encodes them as columns
-    (`_encode`), and calibrates probabilities or intervals with held-out predictions (`_calibrate`).
+    A subclass checks labels (`_check_labels`), makes room for new ones (`_register_targets`), encodes them
+    as columns (`_encode`), and calibrates probabilities or intervals with held-out predictions
+    (`_calibrate`).
     """
 
     features_: RandomLS2TFeatures
@@ -68,7 +69,7 @@ class LearnsOn:
         if not hasattr(self, "scales_"):
             self._check_fresh()
             self.calibrate(X, y)
-        sequences, labels = self._further(X, y)
+        sequences, labels = self._check_batch(X, y)
         self._begin_sums(sequences, labels)
         self._count(self.moments_.add, sequences, labels)
         return self._solve()
@@ -80,7 +81,7 @@ class LearnsOn:
         are never removed.
         """
         self._check_sums(self)
-        sequences, labels = self._further(X, y)
+        sequences, labels = self._check_batch(X, y)
         self.moments_.check_removable(len(sequences))
         self._count(self.moments_.subtract, sequences, labels)
         return self._solve()
@@ -128,7 +129,7 @@ class LearnsOn:
     def _check_labels(self, y: Any, n: int) -> Labels:
         raise NotImplementedError
 
-    def _admit(self, labels: Labels) -> None:
+    def _register_targets(self, labels: Labels) -> None:
         raise NotImplementedError
 
     def _encode(self, labels: Labels) -> Float[Tensor, "rows targets"]:
@@ -154,7 +155,7 @@ class LearnsOn:
     def _threads(self, n: int) -> int:
         raise NotImplementedError
 
-    def _further(self, X: Any, y: Any) -> tuple[Sequences, Labels]:
+    def _check_batch(self, X: Any, y: Any) -> tuple[Sequences, Labels]:
         """Check further sequences and labels, and convert them."""
         sequences = self._preprocess_collection(X, store_metadata=False)  # type: ignore[attr-defined]
         self._check_shape(sequences)  # type: ignore[attr-defined]
@@ -181,7 +182,7 @@ class LearnsOn:
 
     @torch.no_grad()
     def _choose_penalty(self, X: Sequences, labels: Labels) -> None:
-        self._admit(labels)
+        self._register_targets(labels)
         sample = self._sample(X)
         with ridge.torch_threads(self._threads(len(sample))):
             self.penalty_, _, held_out = ridge.choose_penalty(
@@ -196,7 +197,7 @@ class LearnsOn:
     def _begin_sums(self, X: Sequences, labels: Labels) -> None:
         if not hasattr(self, "penalty_"):
             self._choose_penalty(X, labels)
-        self._admit(labels)
+        self._register_targets(labels)
         if not hasattr(self, "moments_"):
             self.moments_ = Moments.zeros(len(self.scales_[0]), self._encode(labels[:1]).shape[1])
 
@@ -213,7 +214,7 @@ class LearnsOn:
     def _sum_parts(self, parts: Iterator[Part], on: str) -> None:
         if on == "here":
             for part in parts:
-                sequences, labels = self._further(*load(part))
+                sequences, labels = self._check_batch(*load(part))
                 self._begin_sums(sequences, labels)
                 self._count(self.moments_.add, sequences, labels)
             return
@@ -225,7 +226,7 @@ class LearnsOn:
                 self._begin_with(sums, classes)
 
     def _first_sample(self, X: Any, y: Any) -> tuple[Sequences, Labels]:
-        sequences, labels = self._further(X, y)
+        sequences, labels = self._check_batch(X, y)
         rows = self._sample(sequences)
         return sequences[rows], labels[rows]
 
@@ -240,7 +241,7 @@ class LearnsOn:
 
     def _begin_with(self, sums: Moments, classes: np.ndarray | None) -> None:
         if classes is not None:
-            self._admit(classes)
+            self._register_targets(classes)
         self.moments_ = sums
 
     def _merge_sums(self, other: Moments, classes: np.ndarray | None) -> None:

@@ -139,7 +139,7 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
         )
         return as_labels(y, n)
 
-    def _admit(self, labels: Labels) -> None:
+    def _register_targets(self, labels: Labels) -> None:
         known = getattr(self, "classes_", labels[:0])
         check.require(
             known.dtype.kind == labels.dtype.kind,
@@ -173,7 +173,7 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
 
     def _merge_sums(self, other: Moments, classes: np.ndarray | None) -> None:
         assert classes is not None
-        self._admit(classes)
+        self._register_targets(classes)
         aligned = replace(other)
         aligned.rearrange(np.searchsorted(self.classes_, classes).tolist(), self.n_classes_)
         super()._merge_sums(aligned, classes)
@@ -243,7 +243,7 @@ class RandomLS2TRegressor(RandomLS2T, SequenceRegressor):
         total = torch.ones(len(y)) if weights is None else weights
         if self.head is not None:
             return self._learn_head(X, y[:, 0] if self.n_targets_ is None else y, total)
-        self._admit(y)
+        self._register_targets(y)
         held_out, rows = self._learn(X, self._encode(y), total, self._strata(y))
         return self._calibrate(held_out, y[rows])
 
@@ -272,7 +272,7 @@ class RandomLS2TRegressor(RandomLS2T, SequenceRegressor):
         self.n_targets_ = n_targets
         return values.reshape(n, -1)
 
-    def _admit(self, labels: Labels) -> None:
+    def _register_targets(self, labels: Labels) -> None:
         """Set mean and spread, which standardise the targets, from the first values; then they are fixed."""
         if not hasattr(self, "level_"):
             spread = labels.std(axis=0)

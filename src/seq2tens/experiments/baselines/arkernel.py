@@ -17,8 +17,8 @@ from sklearn.utils.parallel import delayed
 from seq2tens import _checks as check
 from seq2tens.experiments.baselines.base import (
     BaselineClassifier,
-    Chances,
     Labels,
+    Probabilities,
     Series,
     balanced_sample,
     check_grid,
@@ -81,15 +81,15 @@ class ARKernelClassifier(BaselineClassifier):
         self.train_ = self._transitions(series, self.setting_)
         distances, self.diagonal_ = self._pairwise_distances(self.train_)
         self.unit_ = self.setting_.bandwidth * median(distances)
-        self._machine = machine(self.setting_.penalty).fit(np.exp(-distances / self.unit_), labels)
+        self._svm = svm(self.setting_.penalty).fit(np.exp(-distances / self.unit_), labels)
 
-    def _chances(self, series: Series) -> Chances:
+    def _probabilities(self, series: Series) -> Probabilities:
         new = self._transitions(series, self.setting_)
         own = np.array([new.log_kernel(i, new, np.array([i]))[0] for i in range(len(series))])
         columns = np.arange(len(series))
         between = self._rows(partial(self.train_.log_kernel, other=new, columns=columns), len(self.train_))
         distances = (self.diagonal_[:, None] + own) / 2 - between
-        return self._one_hot(self._machine.predict(np.exp(-distances.T / self.unit_)))
+        return self._one_hot(self._svm.predict(np.exp(-distances.T / self.unit_)))
 
     def _check(self) -> None:
         for name in ("orders", "evidences", "bandwidths", "penalties"):
@@ -111,7 +111,7 @@ class ARKernelClassifier(BaselineClassifier):
             unit = median(distances)
             for bandwidth, penalty in grid:
                 gram = np.exp(-distances / (bandwidth * unit))
-                accuracy = held_out_accuracy(machine(penalty), gram, labels, folds)
+                accuracy = held_out_accuracy(svm(penalty), gram, labels, folds)
                 accuracies[Setting(*kernel, bandwidth, penalty)] = accuracy
         return max(accuracies, key=accuracies.__getitem__)
 
@@ -227,7 +227,7 @@ def stratified_folds(labels: Labels, n_folds: int, seed: int) -> list[tuple[np.n
     return [(rows[train], rows[held_out]) for train, held_out in splitter.split(rows, labels[rows])]
 
 
-def machine(penalty: float) -> SVC:
+def svm(penalty: float) -> SVC:
     """A support vector machine; without `random_state` it would use numpy's global generator."""
     return SVC(C=penalty, kernel="precomputed", random_state=0)
 

@@ -19,8 +19,8 @@ from sklearn.utils.parallel import delayed
 from seq2tens import _checks as check
 from seq2tens.experiments.baselines.base import (
     BaselineClassifier,
-    Chances,
     Labels,
+    Probabilities,
     Series,
     check_grid,
     differences,
@@ -97,7 +97,7 @@ class MVARFClassifier(BaselineClassifier):
                 if score > best:
                     best, self.setting_ = score, Setting(order, n_leaves, n_views, penalty)
                     self.forests_, chosen = forests[:n_views], features
-        self.machine_ = machine(self.setting_.penalty).fit(chosen, labels)
+        self.svm_ = svm(self.setting_.penalty).fit(chosen, labels)
 
     def _grow(self, past: Past, labels: Labels, n_leaves: int, seed: int) -> list[Forest]:
         lags = np.unique(np.linspace(1, past.values.shape[1], LAGS).round().astype(int))
@@ -108,13 +108,13 @@ class MVARFClassifier(BaselineClassifier):
             for (label, n_lags), tree_seeds in zip(places, seeds, strict=True)
         )
 
-    def _chances(self, series: Series) -> Chances:
+    def _probabilities(self, series: Series) -> Probabilities:
         pasts = pasts_of(series, self.setting_.order, self.setting_.n_views)
         features = [
             centred(self._parallel(delayed(forest.errors)(past) for forest in of_view))
             for past, of_view in zip(pasts, self.forests_, strict=True)
         ]
-        return self._one_hot(self.machine_.predict(np.hstack(features)))
+        return self._one_hot(self.svm_.predict(np.hstack(features)))
 
     def _check(self) -> None:
         check.positive_int("n_trees", self.n_trees)
@@ -145,7 +145,7 @@ def centred(errors: list[Errors]) -> Float[np.ndarray, "series errors"]:
     return features - features.mean(axis=1, keepdims=True)
 
 
-def machine(penalty: float) -> Pipeline:
+def svm(penalty: float) -> Pipeline:
     """A support vector machine on standardised features."""
     return make_pipeline(StandardScaler(), SVC(C=penalty, random_state=0))
 
@@ -158,7 +158,7 @@ def accuracy_in_folds(
     if folds < 2:
         return 0.0
     splits = StratifiedKFold(folds, shuffle=True, random_state=seed)
-    return float(cross_val_score(machine(penalty), features, labels, cv=splits).mean())
+    return float(cross_val_score(svm(penalty), features, labels, cv=splits).mean())
 
 
 class Past(NamedTuple):

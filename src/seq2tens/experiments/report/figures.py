@@ -200,11 +200,11 @@ def posterior_bars(posteriors: Sequence[Posterior], labels: Mapping[str, str]) -
 
 def _draw_bars(ax: Axes, posteriors: Sequence[Posterior], labels: Mapping[str, str]) -> None:
     places = range(len(posteriors))
-    chances = np.array([posterior.probabilities for posterior in posteriors])
+    probabilities = np.array([posterior.probabilities for posterior in posteriors])
     begin = np.zeros(len(posteriors))
     looks = {"better": (2, BLUE, ""), "equivalent": (1, "none", ""), "worse": (0, PALE, "////")}
     for name, (column, color, hatch) in looks.items():
-        width = chances[:, column]
+        width = probabilities[:, column]
         ax.barh(
             places,
             width,
@@ -217,7 +217,7 @@ def _draw_bars(ax: Axes, posteriors: Sequence[Posterior], labels: Mapping[str, s
             height=0.72,
         )
         begin = begin + width
-    for place, row in zip(places, chances, strict=True):
+    for place, row in zip(places, probabilities, strict=True):
         ax.text(1.01, place, f"{row[2]:.2f}", va="center", fontsize=8)
     ax.axvline(0.5, color=INK, lw=0.7, ls=(0, (2, 2)))
     ax.set_yticks(places, [labels[posterior.left] for posterior in posteriors], parse_math=False)
