@@ -5,6 +5,7 @@ import importlib
 
 import numpy as np
 import pytest
+import torch
 
 from experiments.core.test_rows import ROW
 from seq2tens import distributed, plots, training
@@ -105,6 +106,10 @@ def test_arguments():
     with pytest.warns(DeprecationWarning, match="`given` is now `observed`"):
         figure = plots.imputation(given=values, filled=np.zeros((2, 1)))
     assert len(figure.axes) == 1
+    model, steps = gpvae.GPVAE(2, 2, encoder_sizes=(3,), decoder_sizes=(3,)), torch.zeros(1, 4, 2)
+    everything = torch.ones(1, 4, 2, dtype=torch.bool)
+    with pytest.warns(DeprecationWarning, match="`seen` is now `visible`"):
+        model.elbo(steps, everything, seen=everything)
 
 
 def test_a_row_is_told_by_its_headline():

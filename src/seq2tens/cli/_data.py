@@ -255,11 +255,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def without_times(sequences: Sequences, wanted: bool) -> Sequences:
-    """Drop the times unless `wanted`, that is, if the model was trained without them."""
+def without_times(sequences: Sequences, has_clock: bool) -> Sequences:
+    """Drop the times if the model has no clock, that is, if it was trained without them."""
     from seq2tens.data import Sequences
 
-    if wanted or sequences.times is None:
+    if has_clock or sequences.times is None:
         return sequences
     typer.echo("the model was trained without times, so those of DATA are not used")
     return Sequences(sequences.values, sequences.offsets, static=sequences.static)

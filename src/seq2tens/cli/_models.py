@@ -120,7 +120,7 @@ def load_with_data(
 
     known = Columns.from_state(classifier.notes_.get("columns", {}))
     labelled = _data.load(data, reading, "test", reading.columns(known, label_optional=label_optional))
-    sequences = _data.without_times(labelled.sequences, wanted=classifier.preparation_.clock is not None)
+    sequences = _data.without_times(labelled.sequences, has_clock=classifier.preparation_.clock is not None)
     return classifier, replace(labelled, sequences=sequences)
 
 

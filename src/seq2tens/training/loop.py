@@ -138,10 +138,10 @@ class Loop:
         If a batch has fewer rows than there are processes, those without a row use one with weight 0, because
         all processes must take part in the exchange of statistics and gradients.
         """
-        own = rows[self.fabric.global_rank :: self.fabric.world_size]
-        present = len(own) > 0
+        local = rows[self.fabric.global_rank :: self.fabric.world_size]
+        present = len(local) > 0
         with nullcontext() if present or self.peers is None else self.peers.absent():
-            batch = self.fabric.to_device(self.train.batch(own if present else rows[:1]))
+            batch = self.fabric.to_device(self.train.batch(local if present else rows[:1]))
             loss = Loss(*self.loss(self.module, batch))
         return loss if present else loss._replace(weight=0.0)
 

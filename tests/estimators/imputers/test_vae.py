@@ -64,7 +64,7 @@ def test_the_bound_when_the_encoder_sees_a_part():
     values, noise = torch.randn(4, 6, 2, dtype=torch.float64), torch.randn(1, 4, 6, 3, dtype=torch.float64)
     observed, part = torch.rand(4, 6, 2) < 0.7, torch.rand(4, 6, 2) < 0.5
     seen = observed & part
-    bound = network(values, observed, seen=seen, noise=noise)
+    bound = network(values, observed, visible=seen, noise=noise)
     posterior = network.encode(values, seen)
     divergence = posterior.kl(network.prior.at(6, dtype=torch.float64)).sum(1)
     density = network.decoder.log_density(network.decoder(posterior.sample(noise)), values)[0]

@@ -52,7 +52,7 @@ def test_errors_are_those_of_the_predictions():
 def test_trees_are_asked_about_series_that_they_were_not_grown_on():
     series = turning(6, -1, seed=0)
     past, forest = grown(series)
-    of_trees = forest._of_trees(past)
+    of_trees = forest._tree_errors(past)
     assert all(len(members) == 3 for members in forest.members)
     for i, errors in enumerate(forest.out_of_bag_errors(past)):
         strangers = [i not in members for members in forest.members]

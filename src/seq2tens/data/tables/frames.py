@@ -61,14 +61,14 @@ def from_frame(
         like: the training data, whose channels, categories and unit are used. An unseen category is 0 in
             every channel of the column, or hashed like the others.
     """
-    own_static = () if static is None or is_frame(static) else _names("static", static)
+    static_columns = () if static is None or is_frame(static) else _names("static", static)
     columns = Columns(
         id,
         time,
         label,
         None if channels is None else _names("channels", channels),
         label_optional=label == "label",
-        static=own_static,
+        static=static_columns,
         categories=_names("categories", categories),
         unit=unit if like is None or like.encoding is None else like.encoding.unit or unit,
         encoding=None if like is None else like.encoding,
@@ -79,7 +79,7 @@ def from_frame(
         labelled = gather_wide(table, columns, groups, index, column_of)
     else:
         labelled = read_frames(frame, columns).gather(columns)
-    return labelled if static is None or own_static else _with_static(labelled, static, columns)
+    return labelled if static is None or static_columns else _with_static(labelled, static, columns)
 
 
 def read_frames(frames: Frame | Sequence[Frame], columns: Columns, name: str = "frame") -> Table:
@@ -158,9 +158,9 @@ def _with_static(labelled: Labelled, static: Frame, columns: Columns) -> Labelle
     features = [column_of(table[name]) for name in names]
     encodings = learn(names, features, columns.categories) if known is None else known.static
     encoded = np.concatenate([encode(encodings, features), [[np.nan] * _width(encodings)]])[rows]
-    own = labelled.sequences
+    old = labelled.sequences
     encoding = replace(labelled.encoding or Encoding(()), static=tuple(encodings))
-    sequences = Sequences(own.values, own.offsets, own.times, encoded)
+    sequences = Sequences(old.values, old.offsets, old.times, encoded)
     return replace(labelled, sequences=sequences, encoding=encoding)
 
 

@@ -172,12 +172,12 @@ class LatentImputer(NetworkImputer):
         return self._network_output(filled)
 
     def _intervals(self, X: Sequences, coverage: float) -> tuple[Values, Values]:
-        ends = np.empty((2, *X.values.shape))
+        bounds = np.empty((2, *X.values.shape))
         levels = ((1 - coverage) / 2, (1 + coverage) / 2)
         # The same noise for every sequence, so that an interval does not depend on the other sequences.
         for row, draws in self._sequence_draws(X, plain.python(self.n_draws), [0] * len(X)):
-            ends[:, X.offsets[row] : X.offsets[row + 1]] = np.quantile(draws, levels, axis=0)
-        low, high = self._network_output(ends)
+            bounds[:, X.offsets[row] : X.offsets[row + 1]] = np.quantile(draws, levels, axis=0)
+        low, high = self._network_output(bounds)
         return low, high
 
     def _draws(self, X: Sequences, n: int, seed: int) -> Draws:

@@ -64,8 +64,8 @@ class Calibration:
     ) -> Calibration:
         """Calibrate with scores of entries that were not used in training."""
         pooled = _table(scores, FEWEST, ndtri(np.clip(GRID, 1e-6, 1 - 1e-6)))
-        own = [_table(scores[channels == c], FEWEST_OF_CHANNEL, pooled) for c in range(n_channels)]
-        return cls(np.stack(own, axis=1), 0.0)
+        columns = [_table(scores[channels == c], FEWEST_OF_CHANNEL, pooled) for c in range(n_channels)]
+        return cls(np.stack(columns, axis=1), 0.0)
 
     def scores(self, level: float) -> Float[np.ndarray, " channels"]:
         """Return the score at this level for each channel."""

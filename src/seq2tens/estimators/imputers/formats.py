@@ -144,6 +144,6 @@ def _frame(filled: Values, like: Any, places: Mapping[str, int]) -> Any:
     for position, (name, dtype) in enumerate(zip(like.columns, like.dtypes, strict=True)):
         if str(name) in places and like.iloc[:, position].isna().any():
             # integers and booleans with missing values become floating-point numbers
-            own = dtype if dtype.kind == "f" else "Float64"
-            frame.isetitem(position, pd.array(filled[:, places[str(name)]], dtype=own))
+            dtype = dtype if dtype.kind == "f" else "Float64"
+            frame.isetitem(position, pd.array(filled[:, places[str(name)]], dtype=dtype))
     return frame

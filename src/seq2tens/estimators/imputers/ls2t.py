@@ -214,8 +214,8 @@ class LS2TImputer(NetworkImputer):
 
     def _intervals(self, X: Sequences, coverage: float) -> tuple[Values, Values]:
         knots = self._quantiles(X).astype(np.float64)
-        ends = (self.calibration_.scores(level) for level in ((1 - coverage) / 2, (1 + coverage) / 2))
-        low, high = (quantile_at(np.broadcast_to(end, X.values.shape), knots) for end in ends)
+        bounds = (self.calibration_.scores(level) for level in ((1 - coverage) / 2, (1 + coverage) / 2))
+        low, high = (quantile_at(np.broadcast_to(end, X.values.shape), knots) for end in bounds)
         return self._network_output(low), self._network_output(high)
 
     def _draws(self, X: Sequences, n: int, seed: int) -> Draws:

@@ -199,8 +199,8 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
         return Probabilities(RidgeModule(self.features_, self.ridge_), self.inverse_temperature_)
 
     def _facts(self) -> dict[str, Any]:
-        own = {"sharpness": self.inverse_temperature_, "multilabel": self.multilabel_}
-        return {**self.features_._facts(), **super()._facts(), **own}
+        facts = {"sharpness": self.inverse_temperature_, "multilabel": self.multilabel_}
+        return {**self.features_._facts(), **super()._facts(), **facts}
 
     def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
         super()._restore(tensors, facts)
@@ -235,8 +235,8 @@ class RandomLS2TRegressor(RandomLS2T, SequenceRegressor):
         self._check_ridge()
         middle = self._predict(sequences)
         reach = self.spread_ * conformal.threshold(self.scores_, coverage).numpy()
-        ends = np.stack([middle - reach, middle + reach], axis=-1)
-        return ends[:, 0] if self.n_targets_ is None else ends
+        bounds = np.stack([middle - reach, middle + reach], axis=-1)
+        return bounds[:, 0] if self.n_targets_ is None else bounds
 
     def _fit(self, X: Sequences, y: Float[np.ndarray, "rows targets"], sample_weight: Any = None) -> None:
         weights = row_weights(sample_weight, torch.zeros(len(y), dtype=torch.int64))
@@ -285,8 +285,8 @@ class RandomLS2TRegressor(RandomLS2T, SequenceRegressor):
         self.scores_ = conformal.interval_scores(held_out.double() - self._encode(labels))
 
     def _facts(self) -> dict[str, Any]:
-        own = {"level": self.level_.tolist(), "spread": self.spread_.tolist()}
-        return {**self.features_._facts(), **super()._facts(), **own}
+        facts = {"level": self.level_.tolist(), "spread": self.spread_.tolist()}
+        return {**self.features_._facts(), **super()._facts(), **facts}
 
     def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
         super()._restore(tensors, facts)

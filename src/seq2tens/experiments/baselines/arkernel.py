@@ -85,10 +85,10 @@ class ARKernelClassifier(BaselineClassifier):
 
     def _probabilities(self, series: Series) -> Probabilities:
         new = self._transitions(series, self.setting_)
-        own = np.array([new.log_kernel(i, new, np.array([i]))[0] for i in range(len(series))])
+        diagonal = np.array([new.log_kernel(i, new, np.array([i]))[0] for i in range(len(series))])
         columns = np.arange(len(series))
         between = self._rows(partial(self.train_.log_kernel, other=new, columns=columns), len(self.train_))
-        distances = (self.diagonal_[:, None] + own) / 2 - between
+        distances = (self.diagonal_[:, None] + diagonal) / 2 - between
         return self._one_hot(self._svm.predict(np.exp(-distances.T / self.unit_)))
 
     def _check(self) -> None:

@@ -203,16 +203,16 @@ class Forest:
     def grow(
         cls,
         past: Past,
-        own: Int[np.ndarray, " own"],
+        of_class: Int[np.ndarray, " series"],
         n_lags: int,
         n_leaves: int,
         seeds: Int[np.ndarray, " trees"],
     ) -> Forest:
-        """Grow trees on the series `own` of a class; each leaves out at least one series if there are two."""
-        predictors, size = past.predictors(n_lags), max(round(PART * len(own)), 1)
+        """Grow trees on the series of a class; each leaves out at least one series if there are two."""
+        predictors, size = past.predictors(n_lags), max(round(PART * len(of_class)), 1)
         trees, members = [], []
         for seed in map(int, seeds):
-            members.append(np.random.default_rng(seed).choice(own, size, replace=False))
+            members.append(np.random.default_rng(seed).choice(of_class, size, replace=False))
             rows = past.rows(members[-1])
             tree = DecisionTreeRegressor(max_leaf_nodes=n_leaves, max_features=1 / 3, random_state=seed)
             trees.append(tree.fit(predictors[rows], past.changes[rows]))

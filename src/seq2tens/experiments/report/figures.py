@@ -44,8 +44,8 @@ def critical_difference(ranking: Ranking, labels: Mapping[str, str]) -> Figure:
         _draw_model(ax, rank, y, low if at_left else high, labels[model], at_left)
     for i, (first, last) in enumerate(ranking.groups):
         y = SCALE_TOP + 0.14 + BAR * i
-        ends = [ranking.ranks[first] - 0.02 * (high - low), ranking.ranks[last] + 0.02 * (high - low)]
-        ax.plot(ends, [y, y], color=BLUE, lw=3.4, solid_capstyle="butt")
+        bounds = [ranking.ranks[first] - 0.02 * (high - low), ranking.ranks[last] + 0.02 * (high - low)]
+        ax.plot(bounds, [y, y], color=BLUE, lw=3.4, solid_capstyle="butt")
     return figure
 
 

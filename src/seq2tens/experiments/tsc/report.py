@@ -221,10 +221,10 @@ def _distributions(finished: _Finished) -> Part:
 def _by_model(results: Results) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
     """Accuracies of each model over data sets: ours, and the paper's on the same ones."""
     by_model = {model: results.of(model) for model in results.models}
-    ours = {label(model): [runs.accuracy for runs in own.values()] for model, own in by_model.items()}
+    ours = {label(model): [runs.accuracy for runs in scores.values()] for model, scores in by_model.items()}
     paper = {
-        label(model): [value for name in own if (value := published(name, model)) is not None]
-        for model, own in by_model.items()
+        label(model): [value for name in scores if (value := published(name, model)) is not None]
+        for model, scores in by_model.items()
     }
     return ours, paper
 
