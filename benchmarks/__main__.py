@@ -45,7 +45,7 @@ def main() -> None:
         print(peak_bytes(case.contenders[arguments.contender]()))
     else:
         chosen = [c for c in cases(arguments.suites) if arguments.only in c.name]
-        run(chosen, arguments.out, arguments.seconds)
+        run(chosen, arguments.out, arguments.seconds, arguments.only)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import csv_rows
 from benchmarks.accuracy_report import report
 from benchmarks.accuracy_rows import (
     COMPARED,
@@ -28,8 +29,6 @@ from benchmarks.accuracy_rows import (
     Bin,
     Row,
     append,
-    append_bins,
-    read,
 )
 from seq2tens.data import Sequences, load_dataset, to_aeon
 
@@ -77,7 +76,7 @@ WITHOUT_SEED = {"dtw"}
 
 def run(datasets: Iterable[str], models: Iterable[str], seeds: int, results: Path = RESULTS) -> None:
     """Run every cell that is not in the results yet, data set by data set."""
-    finished = {row[:3] for row in read(results)}
+    finished = {row[:3] for row in csv_rows.read(Row, results)}
     models = list(models)
     for dataset in datasets:
         for model in models:
@@ -86,7 +85,7 @@ def run(datasets: Iterable[str], models: Iterable[str], seeds: int, results: Pat
                     row, bins = measure(dataset, model, seed)
                     append(row, results)
                     if seed == 0:
-                        append_bins(bins, results.with_name(RELIABILITY))
+                        csv_rows.append(bins, results.with_name(RELIABILITY))
 
 
 def measure(dataset: str, model: str, seed: int) -> tuple[Row, list[Bin]]:

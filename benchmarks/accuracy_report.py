@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy.stats import wilcoxon
 
-from benchmarks import reliability
+from benchmarks import csv_rows, reliability
 from benchmarks.accuracy_rows import (
     COMPARED,
     GROUPS,
@@ -21,10 +21,9 @@ from benchmarks.accuracy_rows import (
     RELIABILITY,
     RESULTS,
     UCR,
+    Bin,
     Row,
     cell,
-    read,
-    read_bins,
 )
 from benchmarks.pages import fill, markdown
 from benchmarks.report import END, START
@@ -76,10 +75,10 @@ class Picture(NamedTuple):
 
 def report(results: Path = RESULTS, page: Path = PAGE) -> None:
     """Insert the tables between the markers of a page, and write its figures to the folder `figures`."""
-    rows = read(results)
+    rows = csv_rows.read(Row, results)
     drawn = [picture for group in groups(rows) for picture in pictures(group)]
     text = tables(rows)
-    bins = read_bins(results.with_name(RELIABILITY))
+    bins = csv_rows.read(Bin, results.with_name(RELIABILITY))
     if reliability.common(bins):
         drawn.append(Picture(DIAGRAM, reliability.caption(bins), reliability.diagram(bins)))
         text += f"\n{reliability.section(bins, DIAGRAM)}"

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks import csv_rows
 from seq2tens.experiments.tsc.published import ACCURACY
 
 RESULTS = Path("benchmarks/accuracy.csv")
@@ -80,29 +81,8 @@ class Row(NamedTuple):
 
 
 def append(row: Row, results: Path) -> None:
-    new = not results.exists()
-    with results.open("a", newline="") as file:
-        table = csv.writer(file, lineterminator="\n")
-        if new:
-            table.writerow(Row._fields)
-        table.writerow([*row[:3], *(f"{number:.4f}" for number in row[3:])])
+    csv_rows.append([row], results)
     print(*row[:3], *(f"{number:.3f}" for number in row[3:]), flush=True)
-
-
-def read(results: Path) -> list[Row]:
-    """Read all finished fits."""
-    if not results.exists():
-        return []
-    with results.open(newline="") as file:
-        return [
-            Row(
-                r["dataset"],
-                r["model"],
-                int(r["seed"]),
-                *(float(r[name] or 0) for name in Row._fields[3:]),
-            )
-            for r in csv.DictReader(file)
-        ]
 
 
 class Bin(NamedTuple):
@@ -130,33 +110,6 @@ class Bin(NamedTuple):
                 int(correct[rows].sum()),
             )
             for number, rows in inside
-        ]
-
-
-def append_bins(bins: list[Bin], results: Path) -> None:
-    new = not results.exists()
-    with results.open("a", newline="") as file:
-        table = csv.writer(file, lineterminator="\n")
-        if new:
-            table.writerow(Bin._fields)
-        table.writerows([*b[:4], f"{b.confidence:.4f}", b.correct] for b in bins)
-
-
-def read_bins(results: Path) -> list[Bin]:
-    """Read the bins of all finished fits with the first seed."""
-    if not results.exists():
-        return []
-    with results.open(newline="") as file:
-        return [
-            Bin(
-                r["dataset"],
-                r["model"],
-                int(r["number"]),
-                int(r["series"]),
-                float(r["confidence"]),
-                int(r["correct"]),
-            )
-            for r in csv.DictReader(file)
         ]
 
 

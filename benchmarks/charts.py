@@ -15,7 +15,8 @@ from typing import NamedTuple
 import matplotlib
 from matplotlib.figure import Figure
 
-from benchmarks.accuracy_rows import PAPER, Row, read
+from benchmarks import csv_rows
+from benchmarks.accuracy_rows import PAPER, Row
 from benchmarks.pages import fill
 
 ROOT = Path(__file__).parents[1]
@@ -148,7 +149,7 @@ def save(figure: Figure, path: Path) -> None:
 
 def write(readme: Path = README, figures: Path = FIGURES) -> None:
     """Draw both figures and fill in the README."""
-    found = points([row for row in read(ACCURACY) if row.dataset in DATASETS])
+    found = points([row for row in csv_rows.read(Row, ACCURACY) if row.dataset in DATASETS])
     figures.mkdir(parents=True, exist_ok=True)
     save(accuracy_chart(found), figures / "accuracy.svg")
     save(speed_chart(ratios(json.loads(SPEED.read_text())["results"])), figures / "speed.svg")

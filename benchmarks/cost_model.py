@@ -28,7 +28,7 @@ from benchmarks.pages import fill, markdown
 from benchmarks.run import peak_bytes
 from seq2tens import functional as F
 from seq2tens.distributed import sequence_parallel, sum_gradients
-from seq2tens.distributed.layer import joined_transfer
+from seq2tens.distributed.layer import tree_reduce
 from seq2tens.nn import FCNLS2T, LS2T, LS2TBlock, MaskedBatchNorm
 from seq2tens.nn.convolutional import ConvBlock
 
@@ -159,7 +159,7 @@ def _fold_seconds() -> float:
     values = chunk.values.detach().expand(64, -1, -1, -1).clone().requires_grad_()
 
     def work() -> None:
-        joined_transfer(chunk._replace(values=values)).values.sum().backward()
+        tree_reduce(chunk._replace(values=values)).values.sum().backward()
 
     work()
     return statistics.median(_timed(work) for _ in range(50)) / 6

@@ -11,7 +11,6 @@ scores: a fit on one half of the training half, and scores from the other. For i
 from __future__ import annotations
 
 import argparse
-import csv
 import os
 import statistics
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from benchmarks import csv_rows
 from benchmarks.pages import markdown
 from seq2tens.data import Labelled, Split, read
 from seq2tens.estimators import RandomLS2TClassifier
@@ -92,29 +92,13 @@ def run(
     finished = {row.dataset for row in stored(results)}
     for name, split in data_sets(folders, names):
         if name not in finished:
-            append(classes(name, split, coverage, blocks), results)
+            csv_rows.append([classes(name, split, coverage, blocks)], results)
             print(name, flush=True)
-
-
-def append(row: Row, results: Path) -> None:
-    new = not results.exists()
-    with results.open("a", newline="") as file:
-        table = csv.writer(file, lineterminator="\n")
-        if new:
-            table.writerow(Row._fields)
-        table.writerow([*row[:2], *(f"{value:.4f}" for value in row[2:])])
 
 
 def stored(results: Path) -> list[Row]:
     """Read all rows, sorted by name."""
-    if not results.exists():
-        return []
-    with results.open(newline="") as file:
-        rows = [
-            Row(r["dataset"], int(r["series"]), *(float(r[name]) for name in Row._fields[2:]))
-            for r in csv.DictReader(file)
-        ]
-    return sorted(rows, key=lambda row: row.dataset.lower())
+    return sorted(csv_rows.read(Row, results), key=lambda row: row.dataset.lower())
 
 
 def report(rows: list[Row]) -> str:

@@ -128,8 +128,19 @@ def summary(results: list[dict]) -> str:
     return "\n".join(lines)
 
 
-def run(cases: list[Case], out: Path, seconds: float) -> None:
-    """Measure and print cases, and replace the results of their suites in a JSON file."""
+def merged(old: list[dict], new: list[dict], only: str) -> list[dict]:
+    """The new results in the places of the old ones; other cases stay if `only` left them out."""
+    suites, by_case = {r["suite"] for r in new}, {(r["suite"], r["case"]): r for r in new}
+    stay = [r for r in old if r["suite"] not in suites or only not in r["case"]]
+    places = [r for r in old if r in stay or (r["suite"], r["case"]) in by_case]
+    return [by_case.pop((r["suite"], r["case"]), r) for r in places] + list(by_case.values())
+
+
+def run(cases: list[Case], out: Path, seconds: float, only: str = "") -> None:
+    """Measure and print cases, and replace the results of their suites in a JSON file.
+
+    If a suite was restricted to cases with `only` in their names, results of its other cases stay.
+    """
     results = []
     for case in cases:
         results.append(measure(case, seconds))
@@ -143,9 +154,8 @@ def run(cases: list[Case], out: Path, seconds: float) -> None:
         "python": platform.python_version(),
         **peers(),
     }
-    measured = {result["suite"] for result in results}
     old = json.loads(out.read_text())["results"] if out.exists() else []
-    results = [result for result in old if result["suite"] not in measured] + results
+    results = merged(old, results, only)
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps({"machine": machine, "results": results}, indent=1))
     print(f"written to {out}")

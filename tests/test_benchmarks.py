@@ -15,6 +15,7 @@ from benchmarks import (
     accuracy_report,
     accuracy_rows,
     charts,
+    csv_rows,
     forward_table,
     kl,
     reliability,
@@ -54,6 +55,28 @@ def test_a_case_is_measured_and_reported(tmp_path):
     assert "old" not in text
     assert text.startswith("before")
     assert text.endswith("after\n")
+
+
+def test_only_the_cases_that_were_measured_are_replaced(tmp_path):
+    work = lambda: lambda: sum(range(1000))  # noqa: E731
+    out = tmp_path / "results.json"
+
+    def measure(*names, only=""):
+        run.run([Case("suite", name, "one", {"one": work}) for name in names], out, 0.01, only)
+        rows = json.loads(out.read_text())["results"]
+        return [row["case"] for row in rows], [row["contenders"]["one"]["min"] for row in rows]
+
+    measure("first", "second", "third")
+    data = json.loads(out.read_text())
+    for row in data["results"]:
+        row["contenders"]["one"]["min"] = 0.0
+    out.write_text(json.dumps(data))
+    names, times = measure("second", only="second")
+    assert names == ["first", "second", "third"]
+    assert [time > 0 for time in times] == [False, True, False]
+    names, times = measure("third", "new")  # a whole suite: the other cases are no more
+    assert names == ["third", "new"]
+    assert min(times) > 0
 
 
 def test_single_calls_are_timed_where_latency_counts(tmp_path, monkeypatch):
@@ -117,7 +140,7 @@ def test_accuracies_are_kept_and_reported(tmp_path):
     rows = [accuracy.Row("ECG", "fcn-ls2t", seed, 0.9 - seed / 50, 2.0, 1.0) for seed in (0, 1)]
     for row in rows:
         accuracy.append(row, results)
-    assert accuracy.read(results) == rows
+    assert csv_rows.read(accuracy.Row, results) == rows
     page.write_text(f"before\n{report.START}\n{report.END}\nafter\n")
     accuracy.report(results, page)
     assert "| ECG | 0.890 ± 0.014 (2) | 0.790 |" in page.read_text()
@@ -131,7 +154,7 @@ def test_a_classifier_is_measured_once(tmp_path):
     results = tmp_path / "accuracy.csv"
     for _ in range(2):
         accuracy.run(["JapaneseVowels"], ["dtw"], seeds=3, results=results)
-    (row,) = accuracy.read(results)
+    (row,) = csv_rows.read(accuracy.Row, results)
     assert row.accuracy > 0.9
     assert row.fit_seconds > 0
 
@@ -184,10 +207,9 @@ def test_reliability_is_kept_and_drawn(tmp_path):
     confidence, correct = np.array([0.9, 0.9, 0.9, 0.55]), np.array([True, True, False, False])
     for model in ("random-ls2t", "multirocket-hydra"):
         sure = confidence if model == "random-ls2t" else np.ones(4)
-        accuracy_rows.append_bins(
-            accuracy_rows.Bin.count("ECG", model, sure, correct), tmp_path / "reliability.csv"
-        )
-    bins = accuracy_rows.read_bins(tmp_path / "reliability.csv")
+        counts = accuracy_rows.Bin.count("ECG", model, sure, correct)
+        csv_rows.append(counts, tmp_path / "reliability.csv")
+    bins = csv_rows.read(accuracy_rows.Bin, tmp_path / "reliability.csv")
     ours, other = reliability.curves(bins)
     assert ours.share[[5, 9]].tolist() == [0.25, 0.75]
     assert ours.accuracy[9] == pytest.approx(2 / 3)

@@ -5,11 +5,13 @@ import importlib
 
 import numpy as np
 import pytest
+import torch
 
 from experiments.core.test_rows import ROW
-from seq2tens import distributed, training
-from seq2tens.estimators import RandomLS2TClassifier
+from seq2tens import distributed, plots, training
+from seq2tens.estimators import LS2TImputer, RandomLS2TClassifier, compare
 from seq2tens.models import gpvae
+from seq2tens.models.imputation import GapFiller
 
 
 def test_stairs_are_a_step_decay():
@@ -71,6 +73,43 @@ def test_sharpness_is_an_inverse_temperature():
     with pytest.raises(AttributeError, match="'RandomLS2TClassifier' object has no attribute 'nothing'"):
         model.nothing  # noqa: B018
     assert not hasattr(RandomLS2TClassifier(), "sharpness_")
+
+
+def test_errors_on_held_out_entries():
+    X = np.sin(np.arange(24.0) + np.arange(12)[:, None, None])
+    model = LS2TImputer(width=4, functionals=2, depth=1, epochs=1, random_state=0).fit(X)
+    with pytest.warns(DeprecationWarning, match="`kept_errors_` is now `held_out_errors_`") as warned:
+        assert model.kept_errors_ == model.held_out_errors_
+    assert warned[0].filename == __file__
+    with pytest.raises(AttributeError, match="'LS2TImputer' object has no attribute 'nothing'"):
+        model.nothing  # noqa: B018
+
+
+def test_a_gap_filler_predicts():
+    filler = GapFiller(2, width=4, functionals=2, depth=1)
+    with pytest.warns(DeprecationWarning, match="`tell` is now `predict`"):
+        assert filler.tell == filler.predict
+    with pytest.warns(DeprecationWarning, match="`tell_by_past` is now `predict_causally`"):
+        assert filler.tell_by_past == filler.predict_causally
+    with pytest.raises(AttributeError, match="'GapFiller' object has no attribute 'nothing'"):
+        filler.nothing  # noqa: B018
+
+
+def test_arguments():
+    X, y = np.random.default_rng(0).normal(size=(12, 1, 12)), np.arange(12) % 2
+    trials = []
+    with pytest.warns(DeprecationWarning, match="`tell` is now `callback`") as warned:
+        compare({"random": RandomLS2TClassifier(n_blocks=1)}, X, y, folds=2, tell=trials.append)
+    assert len(trials) == 1
+    assert warned[0].filename == __file__
+    values = np.array([[0.0], [np.nan]])
+    with pytest.warns(DeprecationWarning, match="`given` is now `observed`"):
+        figure = plots.imputation(given=values, filled=np.zeros((2, 1)))
+    assert len(figure.axes) == 1
+    model, steps = gpvae.GPVAE(2, 2, encoder_sizes=(3,), decoder_sizes=(3,)), torch.zeros(1, 4, 2)
+    everything = torch.ones(1, 4, 2, dtype=torch.bool)
+    with pytest.warns(DeprecationWarning, match="`seen` is now `visible`"):
+        model.elbo(steps, everything, seen=everything)
 
 
 def test_a_row_is_told_by_its_headline():

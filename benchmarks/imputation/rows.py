@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 from math import nan
 from pathlib import Path
-from typing import Any, NamedTuple, get_type_hints
+from typing import NamedTuple
 
+from benchmarks import csv_rows
 from benchmarks.imputation.data import Hide
 
 RESULTS = Path("results/imputation_holdout.csv")
@@ -63,27 +63,11 @@ class Cell(NamedTuple):
 
 def append(row: Row, results: Path) -> None:
     """Append a row and print it."""
-    new = not results.exists()
-    results.parent.mkdir(parents=True, exist_ok=True)
-    with results.open("a", newline="") as file:
-        table = csv.writer(file, lineterminator="\n")
-        if new:
-            table.writerow(Row._fields)
-        table.writerow([f"{cell:.5g}" if isinstance(cell, float) else cell for cell in row])
+    csv_rows.append([row], results, digits=".5g")
     scores = f"MAE {row.mae:.3f}  MSE {row.mse:.3f}  90 % cover {row.coverage90:.1%}  {row.fit_seconds:.1f} s"
     print(row.dataset, row.model, row.cell.hide, "seed", row.seed, scores, flush=True)
 
 
 def read(results: Path) -> list[Row]:
     """Read all finished fits; of repeated ones, the last."""
-    if not results.exists():
-        return []
-    kinds = get_type_hints(Row)
-    with results.open(newline="") as file:
-        rows = [Row(**_typed(row, kinds)) for row in csv.DictReader(file)]
-    return list({row.cell: row for row in rows}.values())
-
-
-def _typed(row: dict[str, str], kinds: dict[str, type]) -> dict[str, Any]:
-    """Convert columns to their types; rows of earlier versions have fewer columns."""
-    return {name: kind(row[name]) for name, kind in kinds.items() if row.get(name) is not None}
+    return list({row.cell: row for row in csv_rows.read(Row, results)}.values())

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 import warnings
 from collections.abc import Callable, Mapping
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar, cast
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def warn_moved(old: str, new: str, stacklevel: int = 2) -> None:
@@ -30,6 +33,42 @@ def moved_names(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
         return getattr(importlib.import_module(target), attribute)
 
     return getattr_moved
+
+
+def moved_attributes(
+    names: Mapping[str, str], otherwise: Callable[[Any, str], Any] | None = None
+) -> Callable[[Any, str], Any]:
+    """Return the `__getattr__` of a class, given the new name of each moved attribute.
+
+    There are no properties for them: scikit-learn reads all properties, which would warn each time.
+    """
+
+    def getattr_moved(self: Any, name: str) -> Any:
+        if name in names:
+            value = getattr(self, names[name])
+            warn_moved(name, names[name])
+            return value
+        if otherwise is not None:
+            return otherwise(self, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    return getattr_moved
+
+
+def moved_argument(old: str, new: str) -> Callable[[F], F]:
+    """Decorate a function whose keyword argument `old` is now `new`."""
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            if old in kwargs:
+                warn_moved(old, new)
+                kwargs[new] = kwargs.pop(old)
+            return function(*args, **kwargs)
+
+        return cast(F, wrapper)
+
+    return decorate
 
 
 class _MovedModule(ModuleType):

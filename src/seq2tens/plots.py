@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from seq2tens import _checks as check
+from seq2tens._moved import moved_argument
 from seq2tens._storage import write_atomically
 
 # With more classes than these, a confusion matrix has no text in its cells, or no grid lines.
@@ -86,8 +87,8 @@ def predictions(
     )
     figure = Figure(figsize=(5.5, 5.5), layout="constrained")
     ax = figure.subplots()
-    ends = [min(truth.min(), predicted.min()), max(truth.max(), predicted.max())]
-    ax.plot(ends, ends, color="#999999", linewidth=1)
+    bounds = [min(truth.min(), predicted.min()), max(truth.max(), predicted.max())]
+    ax.plot(bounds, bounds, color="#999999", linewidth=1)
     ax.scatter(truth, predicted, s=14, alpha=0.6, color=COLORS["train"])
     ax.set_xlabel("true")
     ax.set_ylabel("predicted")
@@ -144,8 +145,9 @@ def contributions(
     return figure
 
 
+@moved_argument("given", "observed")
 def imputation(
-    given: Float[np.ndarray, "steps channels"],
+    observed: Float[np.ndarray, "steps channels"],
     filled: Float[np.ndarray, "steps channels"],
     interval: tuple[np.ndarray, np.ndarray] | None = None,
     *,
@@ -155,26 +157,26 @@ def imputation(
 ) -> Figure:
     """Plot a filled sequence, with a panel for each channel.
 
-    Observed values are dots, filled ones circles on a line, and their intervals a band; `given` is NaN where
-    values were missing. If there are many channels, those with the most missing values are drawn.
+    Observed values are dots, filled ones circles on a line, and their intervals a band; `observed` is NaN
+    where values were missing. If there are many channels, those with the most missing values are drawn.
     """
-    given, filled = np.asarray(given), np.asarray(filled)
+    observed, filled = np.asarray(observed), np.asarray(filled)
     check.require(
-        given.ndim == 2 and given.shape == filled.shape and given.size > 0,
-        "`given` and `filled` must have the same shape, (steps, channels), "
-        f"got {given.shape} and {filled.shape}",
+        observed.ndim == 2 and observed.shape == filled.shape and observed.size > 0,
+        "`observed` and `filled` must have the same shape, (steps, channels), "
+        f"got {observed.shape} and {filled.shape}",
     )
-    moments = np.arange(len(given)) if times is None else np.asarray(times)
-    names = [f"channel {i}" for i in range(given.shape[1])] if channels is None else list(channels)
-    missing = np.isnan(given)
+    moments = np.arange(len(observed)) if times is None else np.asarray(times)
+    names = [f"channel {i}" for i in range(observed.shape[1])] if channels is None else list(channels)
+    missing = np.isnan(observed)
     # a channel without any value has no gaps between values to show
     order = np.argsort(-np.where(missing.all(axis=0), 0, missing.sum(axis=0)), kind="stable")
     chosen = sorted(order[:MOST_PANELS].tolist())
     figure = Figure(figsize=(8, 0.9 + 1.5 * len(chosen)), layout="constrained")
     axes = figure.subplots(len(chosen), sharex=True, squeeze=False)[:, 0]
     for ax, channel in zip(axes, chosen, strict=True):
-        ends = None if interval is None else np.stack(interval)[..., channel]
-        _filled_channel(ax, moments, given[:, channel], filled[:, channel], ends)
+        bounds = None if interval is None else np.stack(interval)[..., channel]
+        _filled_channel(ax, moments, observed[:, channel], filled[:, channel], bounds)
         ax.set_ylabel(names[channel], parse_math=False)
     axes[0].legend(frameon=False, fontsize=8, ncols=2)
     axes[0].set_title(title, fontsize=10, loc="left", parse_math=False)
@@ -224,13 +226,13 @@ def _curves(ax: Axes, history: Sequence[Mapping[str, float]], title: str, names:
 
 
 def _filled_channel(
-    ax: Axes, moments: np.ndarray, given: np.ndarray, filled: np.ndarray, ends: np.ndarray | None
+    ax: Axes, moments: np.ndarray, observed: np.ndarray, filled: np.ndarray, bounds: np.ndarray | None
 ) -> None:
-    gaps = np.isnan(given)
+    gaps = np.isnan(observed)
     ax.plot(moments, filled, color="#999999", linewidth=0.8)
-    if ends is not None:
-        ax.fill_between(moments, ends[0], ends[1], color=COLORS["validation"], alpha=0.2, linewidth=0)
-    ax.plot(moments[~gaps], given[~gaps], ".", color=COLORS["train"], label="observed")
+    if bounds is not None:
+        ax.fill_between(moments, bounds[0], bounds[1], color=COLORS["validation"], alpha=0.2, linewidth=0)
+    ax.plot(moments[~gaps], observed[~gaps], ".", color=COLORS["train"], label="observed")
     ax.plot(moments[gaps], filled[gaps], "o", label="filled", color=COLORS["validation"], fillstyle="none")
     ax.grid(alpha=0.25)
     ax.spines[["top", "right"]].set_visible(False)

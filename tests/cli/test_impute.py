@@ -88,7 +88,7 @@ def test_what_errs_less_is_chosen(tmp_path):
         shown = run("impute", data, "--out", out, "--force", *quick)
         told = next(line for line in shown.stderr.splitlines() if "is used" in line)
         model = LS2TImputer(**small, epochs=epochs, random_state=0).fit(X)
-        errors = model.kept_errors_
+        errors = model.held_out_errors_
         assert f": ls2t {errors['ls2t']:.3f}, linear {errors['linear']:.3f}" in told
         chosen.append(told.split()[1])
         model = model if chosen[-1] == "ls2t" else LinearImputer().fit(X)

@@ -114,5 +114,8 @@ def check_one_process(tmp_path, whole, together):
     X, y = data()
     alone = make(tmp_path / "alone", 1).set_params(progress="silent").fit(X, y)
     for name, tensor in alone.network_.state_dict().items():
-        torch.testing.assert_close(torch.tensor(together["weights"][name]), tensor, rtol=1e-6, atol=1e-6)
+        weight = torch.tensor(together["weights"][name])
+        torch.testing.assert_close(
+            weight, tensor, rtol=1e-6, atol=1e-6, msg=lambda text, name=name: f"{name}: {text}"
+        )
     assert load(whole / "model").predict(X).tolist() == together["predicted"] == alone.predict(X).tolist()

@@ -28,7 +28,13 @@ def test_training_is_that_of_one_process(ranks, tmp_path):
             for row, wanted in zip(rows, expected_rows, strict=True):
                 assert row == pytest.approx(wanted, rel=1e-9), name
             for key, tensor in expected.items():
-                torch.testing.assert_close(torch.from_numpy(weights[key]), tensor, rtol=0, atol=1e-8)
+                torch.testing.assert_close(
+                    torch.from_numpy(weights[key]),
+                    tensor,
+                    rtol=0,
+                    atol=1e-8,
+                    msg=lambda text, place=(name, key): f"{place}: {text}",
+                )
     # patience has ended that run, on all processes in the same epoch
     assert len(train("average and patience")[1]) < RECIPES["average and patience"]["epochs"]
 

@@ -25,9 +25,9 @@ def network(epochs=2):
 
 def test_scores_are_those_of_a_cross_validation():
     X, y = problem()
-    told = []
-    found = compare({"random": random_model(), "network": network()}, X, y, tell=told.append)
-    assert told == list(found.trials)
+    called = []
+    found = compare({"random": random_model(), "network": network()}, X, y, callback=called.append)
+    assert called == list(found.trials)
     assert found.measure == "accuracy"
     parts = choosing.split(y, 3, True, 0)
     for name, make in (("random", random_model), ("network", network)):

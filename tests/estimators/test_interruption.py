@@ -30,8 +30,11 @@ def small(**changes):
 def test_leaves_a_classifier_that_can_be_used_and_saved(tmp_path):
     X, y = problem()
     model = small(checkpoint=Interrupting(tmp_path / "state", seconds=0))
-    with pytest.warns(InterruptedFitWarning, match="`fit` was interrupted after 3 epochs; its weights are"):
+    with pytest.warns(
+        InterruptedFitWarning, match="`fit` was interrupted after 3 epochs; its weights are"
+    ) as warned:
         assert model.fit(X, y) is model
+    assert warned[0].filename == __file__
     assert model.interrupted_
     assert len(model.history_) == 3
     model.checkpoint = None
@@ -81,8 +84,11 @@ def test_imputers_can_be_used_as_well(tmp_path):
     X, _ = problem()
     sizes = {"latent": 2, "encoder_sizes": (4, 4), "decoder_sizes": (4,), "device": "cpu", "random_state": 0}
     model = GPVAEImputer(epochs=7, checkpoint=Interrupting(tmp_path / "state", seconds=0), **sizes)
-    with pytest.warns(InterruptedFitWarning, match="after 3 epochs; its weights are those of the last epoch"):
+    with pytest.warns(
+        InterruptedFitWarning, match="after 3 epochs; its weights are those of the last epoch"
+    ) as warned:
         model.fit(X)
+    assert warned[0].filename == __file__
     assert model.interrupted_
     model.checkpoint = None
     model.save(tmp_path / "model")
@@ -95,8 +101,11 @@ def test_an_imputer_that_was_interrupted_knows_its_intervals(tmp_path):
         x[0, 0] = np.nan
     sizes = {"width": 4, "functionals": 2, "depth": 1, "device": "cpu", "random_state": 0}
     model = LS2TImputer(epochs=7, checkpoint=Interrupting(tmp_path / "state", seconds=0), **sizes)
-    with pytest.warns(InterruptedFitWarning, match="after 3 epochs; its weights are the best so far"):
+    with pytest.warns(
+        InterruptedFitWarning, match="after 3 epochs; its weights are the best so far"
+    ) as warned:
         model.fit(X)
+    assert warned[0].filename == __file__
     assert model.interrupted_
     low, high = model.predict_interval(X)
     assert all((a[0, 0] < b[0, 0]) for a, b in zip(low, high, strict=True))

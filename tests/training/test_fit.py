@@ -75,8 +75,8 @@ def test_one_step_is_adam():
     optimizer = torch.optim.Adam(by_hand.parameters(), lr=1e-2, weight_decay=0.1)
     cross_entropy(by_hand, data.tensors).mean.backward()
     optimizer.step()
-    for mine, theirs in zip(model.parameters(), by_hand.parameters(), strict=True):
-        torch.testing.assert_close(mine, theirs)
+    for (name, weight), expected in zip(model.named_parameters(), by_hand.parameters(), strict=True):
+        torch.testing.assert_close(weight, expected, msg=lambda text, name=name: f"{name}: {text}")
 
 
 class Norms(nn.Module):

@@ -90,4 +90,7 @@ def test_two_processes_train_as_one(tmp_path):
     losses, weights = results[0]
     assert losses == pytest.approx([row["train_loss"] for row in result.history], rel=1e-9)
     for name, tensor in safetensors.torch.load(weights).items():
-        torch.testing.assert_close(tensor, model.state_dict()[name], rtol=0, atol=1e-9)
+        expected = model.state_dict()[name]
+        torch.testing.assert_close(
+            tensor, expected, rtol=0, atol=1e-9, msg=lambda text, name=name: f"{name}: {text}"
+        )

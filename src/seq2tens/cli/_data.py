@@ -132,7 +132,7 @@ def check(data: str) -> None:
         suggestion = did_you_mean(path.name, _neighbours(path), key=lambda name: Path(name).stem)
         raise UserError(f"No such file or directory: {data}{suggestion}")
     if data not in (names := dataset_names()):
-        raise UserError(_neither(data, names))
+        raise UserError(_unknown_data(data, names))
 
 
 def _neighbours(path: Path) -> list[str]:
@@ -148,11 +148,11 @@ def dataset_names() -> list[str]:
         raise UserError(str(error)) from error
 
 
-def _neither(data: str, names: Sequence[str], what: str = "") -> str:
+def _unknown_data(data: str, names: Sequence[str], kind: str = "") -> str:
     """The error message for DATA that is neither a supported file nor a data set."""
     return (
         f"DATA must be a file ({', '.join((*FILES, *TABLES))}), a folder of tables or one of the data sets "
-        f"{', '.join(names)}, got {what}{data!r}{did_you_mean(data, names)}"
+        f"{', '.join(names)}, got {kind}{data!r}{did_you_mean(data, names)}"
     )
 
 
@@ -210,8 +210,8 @@ def _with_option(sentence: str, columns: Columns) -> str:
     roles = {columns.id: "--id-column", columns.time: "--time-column", columns.label: "--label-column"}
     option_name = roles.get(name, "--channel-columns")
     suggestion = did_you_mean(name, absent["known"].split(", "))
-    meant = suggestion.replace("did you mean '", f"did you mean `{option_name} ").replace("'?", "`?")
-    return ADVICE.sub("", sentence) + (meant or f"; `{option_name}` names another")
+    advice = suggestion.replace("did you mean '", f"did you mean `{option_name} ").replace("'?", "`?")
+    return ADVICE.sub("", sentence) + (advice or f"; `{option_name}` names another")
 
 
 def _note_channels(table: Labelled) -> None:
@@ -236,9 +236,9 @@ def _is_file(path: Path) -> bool:
     names = available_datasets()
     if str(path) in names:
         return False
-    what = "the folder " if path.is_dir() else "the file " if path.exists() else ""
+    kind = "the folder " if path.is_dir() else "the file " if path.exists() else ""
     hint = "; save the sheet as .csv" if suffix_of(path) in HINTS else ""
-    raise UserError(_neither(str(path), names, what) + hint)
+    raise UserError(_unknown_data(str(path), names, kind) + hint)
 
 
 def described(labelled: Labelled) -> str:
@@ -255,11 +255,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def without_times(sequences: Sequences, wanted: bool) -> Sequences:
-    """Drop the times unless `wanted`, that is, if the model was trained without them."""
+def without_times(sequences: Sequences, has_clock: bool) -> Sequences:
+    """Drop the times if the model has no clock, that is, if it was trained without them."""
     from seq2tens.data import Sequences
 
-    if wanted or sequences.times is None:
+    if has_clock or sequences.times is None:
         return sequences
     typer.echo("the model was trained without times, so those of DATA are not used")
     return Sequences(sequences.values, sequences.offsets, static=sequences.static)

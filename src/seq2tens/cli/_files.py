@@ -59,12 +59,12 @@ class Output:
                 file.seek(0)
                 self._write_through(file)
 
-    def write(self, content: bytes | str, *, tell: bool = True) -> None:
+    def write(self, content: bytes | str, *, verbose: bool = True) -> None:
         """Write a result and say where it is; text is always encoded as UTF-8."""
         with self.replacing() as file:
             file.write(content.encode() if isinstance(content, str) else content)
-        if tell:
-            self.tell()
+        if verbose:
+            self.print_path()
 
     def draw(self, figure: Figure) -> None:
         """Write a figure in the format of the suffix and say where it is."""
@@ -72,7 +72,7 @@ class Output:
 
         self.write(plots.encoded(figure, self.path))
 
-    def tell(self) -> None:
+    def print_path(self) -> None:
         """Say where the result is."""
         if self.stdout is None:
             typer.echo(f"saved {self.path}")

@@ -120,7 +120,7 @@ def load_with_data(
 
     known = Columns.from_state(classifier.notes_.get("columns", {}))
     labelled = _data.load(data, reading, "test", reading.columns(known, label_optional=label_optional))
-    sequences = _data.without_times(labelled.sequences, wanted=classifier.preparation_.clock is not None)
+    sequences = _data.without_times(labelled.sequences, has_clock=classifier.preparation_.clock is not None)
     return classifier, replace(labelled, sequences=sequences)
 
 
@@ -163,13 +163,13 @@ def _parsed(
             known = ", ".join(defaults) or "none at all"
             raise UserError(
                 f"`--set` must be NAME=VALUE with a setting of {model} ({known}), got {setting!r}"
-                f"{_meant(name, defaults, options)}"
+                f"{_suggestion(name, defaults, options)}"
             )
         values[name] = _value(name, text, defaults[name])
     return values
 
 
-def _meant(name: str, defaults: catalogue.Settings, options: dict[str, Any]) -> str:
+def _suggestion(name: str, defaults: catalogue.Settings, options: dict[str, Any]) -> str:
     option = name.replace("-", "_")
     if option in options:
         return f"; `{option_name(option)}` is an option of its own"

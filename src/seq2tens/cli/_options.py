@@ -21,26 +21,26 @@ def option(metavar: str, text: str, *names: str, **more: Any) -> Any:
 def choice(metavar: str, text: str, *names: str, **more: Any) -> Any:
     """An option that takes one of the words in its `metavar`."""
 
-    def look(param: typer.CallbackParam, value: Any) -> Any:
+    def validate(param: typer.CallbackParam, value: Any) -> Any:
         words = tuple(None if word == "none" else word for word in metavar.split("|"))
         with refusing(option=param.opts[0]):
             if value is not None:
                 check.choice("option", None if value == "none" else value, words)
         return value
 
-    return option(metavar, text, *names, callback=look, **more)
+    return option(metavar, text, *names, callback=validate, **more)
 
 
 def count(metavar: str, text: str, *names: str, **more: Any) -> Any:
     """An option that takes an integer of at least 1."""
 
-    def look(param: typer.CallbackParam, value: Any) -> Any:
+    def validate(param: typer.CallbackParam, value: Any) -> Any:
         with refusing(option=param.opts[0]):
             if value is not None:
                 check.positive_int("option", value)
         return value
 
-    return option(metavar, text, *names, callback=look, **more)
+    return option(metavar, text, *names, callback=validate, **more)
 
 
 def flag(name: str, text: str) -> Any:

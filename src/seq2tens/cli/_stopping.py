@@ -62,19 +62,19 @@ def stoppable() -> Iterator[Stoppable]:
 
 
 @contextmanager
-def training(estimator: Any, prospect: Callable[[], str], **names: str) -> Iterator[None]:
+def training(estimator: Any, saved_message: Callable[[], str], **names: str) -> Iterator[None]:
     """Run a fit inside this context and print how long it took.
 
-    A signal interrupts the fit and ends the command with a message; `prospect` returns its second half, which
-    says what was saved. `names` are the shell's names of arguments.
+    A signal interrupts the fit and ends the command with a message; `saved_message` returns its second half,
+    which says what was saved. `names` are the shell's names of arguments.
     """
     from seq2tens.estimators.interruption import InterruptedFitWarning
     from seq2tens.training import NonFiniteLoss
 
-    heard, begin = [signal.SIGINT], time.perf_counter()
+    received, begin = [signal.SIGINT], time.perf_counter()
 
     def interrupt(number: int, frame: FrameType | None) -> NoReturn:
-        heard.append(signal.Signals(number))
+        received.append(signal.Signals(number))
         raise KeyboardInterrupt
 
     try:
@@ -88,8 +88,8 @@ def training(estimator: Any, prospect: Callable[[], str], **names: str) -> Itera
             if getattr(estimator, "interrupted_", False):
                 raise KeyboardInterrupt
     except KeyboardInterrupt:
-        note(f"interrupted; {prospect()}")
-        raise typer.Exit(128 + heard[-1]) from None
+        note(f"interrupted; {saved_message()}")
+        raise typer.Exit(128 + received[-1]) from None
     typer.echo(f"trained in {time.perf_counter() - begin:.1f} s")
 
 
@@ -97,11 +97,11 @@ def training(estimator: Any, prospect: Callable[[], str], **names: str) -> Itera
 def _handled(handler: Handler) -> Iterator[None]:
     """Install a handler of signals, except those that are ignored, as in a background job of a shell."""
     before = {number: signal.getsignal(number) for number in SIGNALS}
-    heard = [number for number in SIGNALS if before[number] is not signal.SIG_IGN]
+    handled = [number for number in SIGNALS if before[number] is not signal.SIG_IGN]
     try:
-        for number in heard:
+        for number in handled:
             signal.signal(number, handler)
         yield
     finally:
-        for number in heard:
+        for number in handled:
             signal.signal(number, before[number])

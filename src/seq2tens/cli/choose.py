@@ -120,14 +120,14 @@ def _compared(models: dict[str, Any], data: tuple[Any, Any], options: ChooseOpti
                 folds=options.folds,
                 seconds=60 * options.minutes,
                 random_state=options.random_state,
-                tell=_tell,
+                callback=_print_trial,
             )
     except KeyboardInterrupt:
         note("interrupted; the models above were measured")
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _tell(trial: Trial) -> None:
+def _print_trial(trial: Trial) -> None:
     """Print a row of the table."""
     if trial.skipped is not None:
         typer.echo(f"{trial.name:<14}  left out: {trial.skipped}")

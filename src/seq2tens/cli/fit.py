@@ -137,7 +137,7 @@ def fit(
     estimator = _models.make(model, task, arguments, settings)
     labels = _targets(train, data, task)
     names = _models.option_names(estimator, arguments)
-    with training(estimator, partial(_prospect, options.checkpoint), **names):
+    with training(estimator, partial(_saved_message, options.checkpoint), **names):
         estimator.fit(replace(train, labels=labels))
     _save(estimator, out, reading.columns(), train.encoding)
     if picture is not None:
@@ -188,7 +188,7 @@ def _save(estimator: Any, out: Path, columns: Columns, encoding: Encoding | None
     typer.echo(f"saved {out}")
 
 
-def _prospect(checkpoint: Path | None) -> str:
+def _saved_message(checkpoint: Path | None) -> str:
     """What was saved, as the second half of the message when training is interrupted."""
     from seq2tens.training import Checkpoints
 

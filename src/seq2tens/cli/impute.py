@@ -145,13 +145,13 @@ def _better(imputer: Any, train: Sequences) -> Any:
     """The imputer, or linear interpolation if that has a smaller error on held-out entries."""
     from seq2tens.estimators import LinearImputer
 
-    errors = imputer.kept_errors_
+    errors = imputer.held_out_errors_
     if not errors:
         note("no value could be hidden to compare models; linear is used")
         return LinearImputer().fit(train)
     best = min(errors, key=errors.__getitem__)
-    told = ", ".join(f"{name} {error:.3f}" for name, error in errors.items())
-    note(f"{best} is used; mean absolute errors on held-out entries, in standard deviations: {told}")
+    listed = ", ".join(f"{name} {error:.3f}" for name, error in errors.items())
+    note(f"{best} is used; mean absolute errors on held-out entries, in standard deviations: {listed}")
     return imputer if best == catalogue.AUTO_TRAINS else LinearImputer().fit(train)
 
 
@@ -164,9 +164,9 @@ def _errors(imputer: Any, labelled: Labelled) -> dict[str, np.ndarray]:
     from seq2tens.estimators import imputation_report
 
     values, _ = held_out(labelled.sequences.values, 0.1, np.random.default_rng(0))
-    given = labelled.sequences.with_values(values)
+    masked = labelled.sequences.with_values(values)
     report = imputation_report(
-        clone(imputer).fit(given), given, labelled.sequences, channels=_channel_names(labelled)
+        clone(imputer).fit(masked), masked, labelled.sequences, channels=_channel_names(labelled)
     )
     return report.columns
 
@@ -241,13 +241,13 @@ def _channel_names(labelled: Labelled) -> tuple[str, ...]:
 
 
 def _interval_columns(
-    ends: tuple[Sequences, Sequences], channels: tuple[str, ...]
+    bounds: tuple[Sequences, Sequences], channels: tuple[str, ...]
 ) -> list[tuple[str, np.ndarray]]:
-    low, high = (end.values for end in ends)
+    low, high = (bound.values for bound in bounds)
     return [
-        (f"{name}_{which}", end[:, i])
+        (f"{name}_{which}", bound[:, i])
         for i, name in enumerate(channels)
-        for which, end in (("low", low), ("high", high))
+        for which, bound in (("low", low), ("high", high))
     ]
 
 

@@ -61,6 +61,6 @@ def _predictions(model: Any, labelled: Labelled) -> dict[str, np.ndarray]:
     """The columns with the predictions."""
     if not _models.is_classifier(model):
         return {"prediction": _models.values(model, labelled.sequences)}
-    chances, classes = _models.probabilities(model, labelled.sequences), model.classes_
-    columns = {f"probability_{name}": chances[:, i] for i, name in enumerate(classes.tolist())}
-    return {"prediction": classes[chances.argmax(axis=1)], **columns}
+    probabilities, classes = _models.probabilities(model, labelled.sequences), model.classes_
+    columns = {f"probability_{name}": probabilities[:, i] for i, name in enumerate(classes.tolist())}
+    return {"prediction": classes[probabilities.argmax(axis=1)], **columns}

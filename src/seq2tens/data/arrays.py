@@ -41,9 +41,9 @@ def to_aeon(
 def from_padded(X: Float[np.ndarray, "n time channels"]) -> Sequences:
     """Convert an array of tslearn, padded with NaN: trailing steps that are all NaN are padding."""
     X = _packed.check_cube("X", X, "(n, time, channels)")
-    seen = ~np.isnan(X).all(axis=2)
+    observed = ~np.isnan(X).all(axis=2)
     steps = np.arange(1, X.shape[1] + 1)
-    lengths = (seen * steps).max(axis=1, initial=0)
+    lengths = (observed * steps).max(axis=1, initial=0)
     inside = steps <= lengths[:, None]
     return Sequences(X[inside], _packed.offsets_of(lengths))
 

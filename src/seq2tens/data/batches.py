@@ -50,11 +50,11 @@ def collate(sequences: Sequences, rows: Rows | None = None, dtype: torch.dtype =
     """
     chosen = sequences if rows is None else sequences[rows]
     inside = np.arange(max(1, chosen.lengths.max(initial=0))) < chosen.lengths[:, None]
-    seen = ~np.isnan(chosen.values)
+    observed = ~np.isnan(chosen.values)
     return Batch(
-        _tensor(_pad(np.where(seen, chosen.values, 0), inside), dtype),
+        _tensor(_pad(np.where(observed, chosen.values, 0), inside), dtype),
         torch.from_numpy(chosen.lengths),
-        None if seen.all() else torch.from_numpy(_pad(seen, inside)),
+        None if observed.all() else torch.from_numpy(_pad(observed, inside)),
         None if chosen.times is None else _tensor(_pad(chosen.times, inside), dtype),
         None if chosen.static is None else _tensor(chosen.static.copy(), dtype),
     )

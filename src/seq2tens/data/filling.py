@@ -15,23 +15,23 @@ Steps = Int[np.ndarray, "steps channels"]
 def forward_fill(sequences: Sequences, initial: float | Float[np.ndarray, " channels"] = 0.0) -> Sequences:
     """Carry the last observed value of each channel forward; `initial` precedes the first one."""
     values = sequences.values
-    seen = ~np.isnan(values)
-    if seen.all():
+    observed = ~np.isnan(values)
+    if observed.all():
         return sequences
-    complete = values_at(values, last_observed(seen, sequences.starts), np.asarray(initial, values.dtype))
+    complete = values_at(values, last_observed(observed, sequences.starts), np.asarray(initial, values.dtype))
     return sequences.with_values(complete)
 
 
-def last_observed(seen: Bool[np.ndarray, "steps channels"], starts: Int[np.ndarray, " steps"]) -> Steps:
+def last_observed(observed: Bool[np.ndarray, "steps channels"], starts: Int[np.ndarray, " steps"]) -> Steps:
     """Return the last step with a value in the same sequence up to each step; -1 if there is none."""
-    last = np.maximum.accumulate(np.where(seen, np.arange(len(seen))[:, None], -1), axis=0)
+    last = np.maximum.accumulate(np.where(observed, np.arange(len(observed))[:, None], -1), axis=0)
     # The last value may belong to an earlier sequence.
     return np.where(last >= starts[:, None], last, -1)
 
 
-def last_before(seen: Bool[np.ndarray, "steps channels"], starts: Int[np.ndarray, " steps"]) -> Steps:
+def last_before(observed: Bool[np.ndarray, "steps channels"], starts: Int[np.ndarray, " steps"]) -> Steps:
     """Return the last step with a value in the same sequence before each step; -1 if there is none."""
-    last = last_observed(seen, starts)
+    last = last_observed(observed, starts)
     earlier = np.concatenate([np.full_like(last[:1], -1), last[:-1]])
     return np.where(earlier >= starts[:, None], earlier, -1)
 

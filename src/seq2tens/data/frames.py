@@ -17,9 +17,9 @@ from seq2tens.data._optional import optional
 from seq2tens.data.labelled import Labelled
 from seq2tens.data.sequences import Sequences
 from seq2tens.data.tables.columns import Columns
-from seq2tens.data.tables.door import columns_alone, concatenated
 from seq2tens.data.tables.encoding import Encoding, Words
 from seq2tens.data.tables.frames import table_of
+from seq2tens.data.tables.interchange import columns_alone, concatenated
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]

@@ -78,13 +78,13 @@ class Scaler:
 
 def _statistics(values: Float[np.ndarray, "steps channels"]) -> Statistics:
     """Return mean and scale of each channel over the observed entries, in float64."""
-    seen = ~np.isnan(values)
-    count = np.maximum(seen.sum(axis=0), 1)
-    mean = np.where(seen, values, 0).sum(axis=0, dtype=np.float64) / count
-    deviation = np.where(seen, values - mean, 0)
+    observed = ~np.isnan(values)
+    count = np.maximum(observed.sum(axis=0), 1)
+    mean = np.where(observed, values, 0).sum(axis=0, dtype=np.float64) / count
+    deviation = np.where(observed, values - mean, 0)
     scale = np.sqrt((deviation**2).sum(axis=0) / count)
-    low = np.where(seen, values, np.inf).min(axis=0, initial=np.inf)
-    high = np.where(seen, values, -np.inf).max(axis=0, initial=-np.inf)
+    low = np.where(observed, values, np.inf).min(axis=0, initial=np.inf)
+    high = np.where(observed, values, -np.inf).max(axis=0, initial=-np.inf)
     # Constants are found by comparison: rounding makes their deviation tiny, not 0, and a division explode.
     return mean, np.where((low >= high) | (scale == 0), 1.0, scale)
 

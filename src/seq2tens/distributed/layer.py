@@ -76,12 +76,12 @@ def prefix_state(
     def fold(parts: Stacked) -> Tensor:
         if not earlier:
             return torch.zeros_like(F.apply_transfer(None, chunk))
-        return F.apply_transfer(None, joined_transfer(_unpack(parts[earlier], chunk)))
+        return F.apply_transfer(None, tree_reduce(_unpack(parts[earlier], chunk)))
 
     return exchange(_pack(chunk), fold, group)
 
 
-def joined_transfer(chunks: F.Transfer) -> F.Transfer:
+def tree_reduce(chunks: F.Transfer) -> F.Transfer:
     """Return the joint transfer of chunks stacked along the first axis; each round joins all pairs."""
     while (n := len(chunks.values)) > 1:
         pairs = F.combine(_rows(chunks, slice(0, n - 1, 2)), _rows(chunks, slice(1, n, 2)))

@@ -33,8 +33,8 @@ class Sharded(Whole):
         super().__init__(mask)
         self.group, self.rank, self.size = group, dist.get_rank(group), dist.get_world_size(group)
         _check_alike(x, group)
-        own = x.new_full(x.shape[:1], x.shape[1], dtype=torch.long) if mask is None else mask.sum(1)
-        self.counts: Int[Tensor, "ranks batch"] = gather(own, group)
+        local = x.new_full(x.shape[:1], x.shape[1], dtype=torch.long) if mask is None else mask.sum(1)
+        self.counts: Int[Tensor, "ranks batch"] = gather(local, group)
         self.total = self.counts.sum(0)
         self.before = self.counts[: self.rank].sum(0)
 
@@ -47,8 +47,8 @@ class Sharded(Whole):
     def mean(self, x: Series) -> Float[Tensor, "batch channels"]:
         """Return the mean over the valid steps of all ranks."""
         self.reductions += 1
-        own = self.clear(x).sum(1)
-        return exchange(own, lambda parts: parts.sum(0), self.group) / self.total.clamp(min=1)[:, None]
+        local = self.clear(x).sum(1)
+        return exchange(local, lambda parts: parts.sum(0), self.group) / self.total.clamp(min=1)[:, None]
 
     def ls2t(self, layer: LS2T, x: Series) -> Float[Tensor, "batch *time order width"]:
         """Continue the recursion from the state of earlier ranks, or return its levels after all ranks."""
@@ -82,8 +82,8 @@ class Sharded(Whole):
         if before + after == 0:
             return x
         x = self.clear(x) if after else x
-        ends = torch.cat([_head(x, after), self._tail(x, before)], dim=1)
-        neighbours = exchange(ends, lambda parts: self._neighbours(parts, before, after), self.group)
+        edges = torch.cat([_head(x, after), self._tail(x, before)], dim=1)
+        neighbours = exchange(edges, lambda parts: self._neighbours(parts, before, after), self.group)
         left, right = neighbours.tensor_split([before], dim=1)
         if self.mask is None or after == 0:
             return torch.cat([left, x, right], dim=1)
@@ -107,23 +107,23 @@ class Sharded(Whole):
         index = self.counts[self.rank][:, None] - steps + torch.arange(steps, device=x.device)
         return x.gather(1, index.clamp(min=0)[..., None].expand(-1, -1, x.shape[2]))
 
-    def _neighbours(self, ends: Stacked, before: int, after: int) -> Tensor:
+    def _neighbours(self, edges: Stacked, before: int, after: int) -> Tensor:
         """Return the steps before and after those of this rank, from the heads and tails of all ranks."""
-        left, right = torch.zeros_like(ends[0, :, after:]), torch.zeros_like(ends[0, :, :after])
+        left, right = torch.zeros_like(edges[0, :, after:]), torch.zeros_like(edges[0, :, :after])
         for rank in reversed(self._reach(range(self.rank - 1, -1, -1), before)):
-            left = _push(left, ends[rank, :, after:], self.counts[rank])
+            left = _push(left, edges[rank, :, after:], self.counts[rank])
         for rank in reversed(self._reach(range(self.rank + 1, self.size), after)):
-            right = _push(right.flip(1), ends[rank, :, :after].flip(1), self.counts[rank]).flip(1)
+            right = _push(right.flip(1), edges[rank, :, :after].flip(1), self.counts[rank]).flip(1)
         return torch.cat([left, right], dim=1)
 
     def _reach(self, ranks: Sequence[int], steps: int) -> list[int]:
         """Return as many of these ranks as it takes to find `steps` valid steps in every sequence."""
-        nearest, missing = [], torch.full_like(self.total, steps)
+        nearest, remaining = [], torch.full_like(self.total, steps)
         for rank in ranks:
-            if bool((missing <= 0).all()):
+            if bool((remaining <= 0).all()):
                 break
             nearest.append(rank)
-            missing = missing - self.counts[rank]
+            remaining = remaining - self.counts[rank]
         return nearest
 
 
@@ -141,10 +141,10 @@ def _head(x: Series, steps: int) -> Series:
 
 def _check_alike(x: Series, group: ProcessGroup | None) -> None:
     """Require equal sizes on all ranks; otherwise collectives would fail obscurely or wait forever."""
-    own = torch.tensor([x.shape[0], x.shape[2], x.dtype.itemsize], device=x.device)
-    for rank, (batch, channels, itemsize) in enumerate(gather(own, group).tolist()):
+    local = torch.tensor([x.shape[0], x.shape[2], x.dtype.itemsize], device=x.device)
+    for rank, (batch, channels, itemsize) in enumerate(gather(local, group).tolist()):
         check.require(
-            [batch, channels, itemsize] == own.tolist(),
+            [batch, channels, itemsize] == local.tolist(),
             "`x` must have the same batch, channels and dtype on all ranks, got "
             f"({batch}, …, {channels}) of {itemsize} bytes on rank {rank} and "
             f"({x.shape[0]}, …, {x.shape[2]}) of {x.dtype.itemsize} bytes on rank {dist.get_rank(group)}",

@@ -20,7 +20,13 @@ from typing_extensions import Self
 from seq2tens._checks import require
 from seq2tens._storage import Tensors
 from seq2tens.data import Encoding, Labelled, Preparation, Sequences
-from seq2tens.estimators.inputs import as_labels, as_sequences, doubt_axes, metadata_of, read_collection
+from seq2tens.estimators.inputs import (
+    as_labels,
+    as_sequences,
+    metadata_of,
+    read_collection,
+    warn_if_transposed,
+)
 from seq2tens.estimators.saving import Storable, plain
 from seq2tens.estimators.saving.exporting import Exportable
 
@@ -29,7 +35,7 @@ if TYPE_CHECKING:
 
 
 # Attributes in which scikit-learn stores the output container and the metadata that the user asked for.
-SAID = ("_sklearn_output_config", "_metadata_request")
+USER_SETTINGS = ("_sklearn_output_config", "_metadata_request")
 
 
 class SequenceEstimator(BaseCollectionEstimator):
@@ -56,8 +62,8 @@ class SequenceEstimator(BaseCollectionEstimator):
 
     def reset(self, keep: str | list[str] | None = None) -> Self:
         """Discard a previous fit, but keep the settings of `set_output` and `set_fit_request`."""
-        kept = [keep] if isinstance(keep, str) else keep or []
-        return super().reset([*kept, *SAID])
+        names = [keep] if isinstance(keep, str) else keep or []
+        return super().reset([*names, *USER_SETTINGS])
 
     @classmethod
     def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
@@ -76,7 +82,7 @@ class SequenceEstimator(BaseCollectionEstimator):
         """Read the training data and store its metadata."""
         labelled = read_collection(X)
         if not self._channels_known:
-            doubt_axes(X)
+            warn_if_transposed(X)
         self.metadata_ = metadata_of(labelled)
         return labelled
 
@@ -112,17 +118,17 @@ class SequenceEstimator(BaseCollectionEstimator):
             known is None or X.channels is None or list(X.channels) == known,
             f"`X` must have the columns {known} as in `fit`, got {list(X.channels or ())}",
         )
-        learned, own = self.encoding_, X.encoding
-        if learned is None or own is None:
+        learned, current = self.encoding_, X.encoding
+        if learned is None or current is None:
             return
         require(
-            own.unit == learned.unit,
-            f"`X` must have times in the unit {learned.unit} as in `fit`, got {own.unit}; "
+            current.unit == learned.unit,
+            f"`X` must have times in the unit {learned.unit} as in `fit`, got {current.unit}; "
             "`Sequences.from_frame(…, like=train)` takes that of the training data",
         )
         require(
-            own.features == learned.features,
-            f"`X` must have the static features {learned.features} as in `fit`, got {own.features}",
+            current.features == learned.features,
+            f"`X` must have the static features {learned.features} as in `fit`, got {current.features}",
         )
 
     def _check_shape(self, X: Sequences) -> None:

@@ -13,6 +13,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from seq2tens import _checks as check
+from seq2tens._moved import moved_argument
 from seq2tens.data import Sequences
 from seq2tens.estimators.inputs import as_sequences
 from seq2tens.estimators.networks import NetworkClassifier
@@ -61,6 +62,7 @@ class Comparison:
         return min(good, key=lambda trial: trial.seconds)
 
 
+@moved_argument("tell", "callback")
 def compare(
     models: Mapping[str, Any],
     X: Any,
@@ -69,7 +71,7 @@ def compare(
     folds: int = 3,
     seconds: float = 300.0,
     random_state: int = 0,
-    tell: Callable[[Trial], None] | None = None,
+    callback: Callable[[Trial], None] | None = None,
 ) -> Comparison:
     """Cross-validate models on training data within a time budget.
 
@@ -84,7 +86,7 @@ def compare(
         folds: number of cross-validation folds.
         seconds: the time budget.
         random_state: seed of the split into folds.
-        tell: function called with each trial when it is done.
+        callback: function called with each trial when it is done.
     """
     check.require(len(models) > 0, "`models` must hold at least one model, got none")
     check.require(seconds > 0, f"`seconds` must be above 0, got {seconds}")
@@ -95,8 +97,8 @@ def compare(
     trials: list[Trial] = []
     for name, model in models.items():
         trials.append(_trial(name, model, sequences, labels, parts, end if trials else float("inf")))
-        if tell is not None:
-            tell(trials[-1])
+        if callback is not None:
+            callback(trials[-1])
     return Comparison("accuracy" if classifying else "R²", tuple(trials))
 
 

@@ -134,11 +134,11 @@ class SequenceFeatures(TableTransformer):
     def _input_names(self) -> list[str]:
         """Return the names of the map's input channels."""
         names = self.metadata_.get("columns") or [f"x{c}" for c in range(self.n_channels_)]
-        own = {kind: [f"{kind} {name}" for name in names] for kind in ("observed", "since")} | {
+        by_kind = {kind: [f"{kind} {name}" for name in names] for kind in ("observed", "since")} | {
             "value": names
         }
         channels = [
-            own[kind][number] if kind in own else kind if kind == "time" else f"{kind} {number}"
+            by_kind[kind][number] if kind in by_kind else kind if kind == "time" else f"{kind} {number}"
             for kind, number in self.preparation_.columns
         ]
         return ["position", *channels] if self.time else channels

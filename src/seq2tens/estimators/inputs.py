@@ -85,13 +85,13 @@ def _converted(X: Any, encoding: Encoding | None) -> Labelled:
     if isinstance(X, list):
         require(len(X) > 0, "`X` must hold at least one sequence, got an empty list")
         if isinstance(X[0], Sequences | Labelled):
-            return _joined(X)
+            return _concatenated(X)
     if tables := _frame_reader(X):
         return tables(X, encoding)
     return Labelled(_READERS[collection_type(X := as_arrays(X))](X))
 
 
-def _joined(parts: list[Any]) -> Labelled:
+def _concatenated(parts: list[Any]) -> Labelled:
     if isinstance(parts[0], Sequences):
         return Labelled(Sequences.concatenate(parts))
     labels = None if parts[0].labels is None else np.concatenate([part.labels for part in parts])
@@ -113,14 +113,14 @@ def _frame_reader(X: Any) -> Callable[[Any, Encoding | None], Labelled] | None:
     """Return the function that reads these frames; None if `X` holds no frames."""
     if not is_frame(X[0] if isinstance(X, list) else X):
         return None
-    if not index_tells(X):
+    if not index_has_times(X):
         return lambda frame, encoding: long_table(frame, encoding).gather(standard_columns(encoding))
     if isinstance(X, list):
         return lambda frames, encoding: read_df_list(frames, "X", encoding)
     return lambda frame, encoding: read_multiindex(frame, "X", encoding)
 
 
-def index_tells(X: Any) -> bool:
+def index_has_times(X: Any) -> bool:
     """Whether a pandas index holds the times, so that all columns are channels."""
     if isinstance(X, list):
         return isinstance(X[0], pd.DataFrame)
@@ -175,7 +175,7 @@ def collection_type(X: Any) -> str:
         ) from error
 
 
-def doubt_axes(X: Any) -> None:
+def warn_if_transposed(X: Any) -> None:
     """Warn if the axes are likely `(time, channels)`; arrays of unequal length cannot be mistaken."""
     cube = isinstance(X, np.ndarray | torch.Tensor)
     arrays = X if isinstance(X, list) else []

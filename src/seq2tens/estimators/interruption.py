@@ -13,10 +13,11 @@ class InterruptedFitWarning(RuntimeWarning):
     """Warns that a fit was interrupted and ended early; the estimator can be used."""
 
 
-def train(*arguments: Any, recipe: Recipe, **options: Any) -> Result:
+def train(*arguments: Any, recipe: Recipe, stacklevel: int = 5, **options: Any) -> Result:
     """Call `training.fit`; if interrupted after the first epoch, keep the weights so far and warn.
 
-    The result then has `stopped == "interrupted"`.
+    The result then has `stopped == "interrupted"`. `stacklevel` is that of the warning, which should name the
+    line that called `fit`.
     """
     try:
         return training.fit(*arguments, recipe=recipe, **options)
@@ -27,6 +28,6 @@ def train(*arguments: Any, recipe: Recipe, **options: Any) -> Result:
             f"`fit` was interrupted after {result.epochs} epochs; its weights are {weights}, "
             "and `interrupted_` is True",
             InterruptedFitWarning,
-            stacklevel=5,
+            stacklevel=stacklevel,
         )
         return result

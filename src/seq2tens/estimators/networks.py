@@ -185,8 +185,8 @@ class NetworkClassifier(SequenceClassifier):
             recipe = (
                 training.paper_recipe(n_train, self._paper_model) if paper else training.fast_recipe(n_train)
             )
-        own = {name: plain.python(getattr(self, name)) for name in OVERRIDES}
-        changes = {name: value for name, value in own.items() if value is not None}
+        arguments = {name: plain.python(getattr(self, name)) for name in OVERRIDES}
+        changes = {name: value for name, value in arguments.items() if value is not None}
         changes["class_weights"] = self.class_weight is not None
         if self.validation_fraction is not None and recipe.monitor == "train_loss":
             changes |= {"monitor": "validation_loss", "mode": "min", "keep_best": True}
@@ -204,8 +204,8 @@ class NetworkClassifier(SequenceClassifier):
 
     def _network(self, seed: int) -> WithHead:
         common = {field.name for field in fields(NetworkClassifier)}
-        own = [field.name for field in fields(self) if field.name not in common]
-        sizes = {name: plain.python(getattr(self, name)) for name in own}
+        names = [field.name for field in fields(self) if field.name not in common]
+        sizes = {name: plain.python(getattr(self, name)) for name in names}
         with initial(seed):
             features = type(self)._features(self.preparation_.n_outputs, **sizes)
             return WithHead(features, self.n_classes_, glorot=self.recipe == "paper")

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 from jaxtyping import Float, Shaped
 from sklearn.base import clone
+from typing_extensions import Self
 
 from seq2tens.data import Sequences
 from seq2tens.estimators.classifiers import DeepLS2TClassifier, FCNClassifier
 from seq2tens.estimators.features import LS2TFeatures, Seq2TensFeatures
 from seq2tens.estimators.imputers import ForwardImputer, LinearImputer
 from seq2tens.estimators.random import RandomLS2TClassifier, RandomLS2TRegressor
-
-if TYPE_CHECKING:
-    from seq2tens.estimators.base import SequenceClassifier
-    from seq2tens.estimators.features import TableTransformer
-    from seq2tens.estimators.imputers import Imputer
-    from seq2tens.estimators.regression import SequenceRegressor
 
 try:
     from sktime.classification.base import BaseClassifier
@@ -51,8 +46,17 @@ TRANSFORMER_TAGS: dict[str, Any] = {
 class _Adapted:
     """Base class of the adapters."""
 
-    estimator: Any
-    times: bool
+    def __init__(self, estimator: Any, times: bool = False) -> None:
+        self.estimator = estimator
+        self.times = times
+        super().__init__()
+
+    def _fit(self, X: Frames, y: Any = None) -> Self:
+        self.estimator_ = clone(self.estimator).fit(self._sequences(X), y)
+        return self
+
+    def _predict(self, X: Frames) -> Shaped[np.ndarray, " rows"]:
+        return self.estimator_.predict(self._sequences(X))
 
     def _sequences(self, X: Frames) -> Sequences:
         values = [frame.to_numpy(dtype=np.float64) for frame in X]
@@ -73,18 +77,6 @@ class SktimeClassifier(_Adapted, BaseClassifier):
     """
 
     _tags = {**TAGS, "capability:predict_proba": True}  # noqa: RUF012 - sktime reads it from the class
-
-    def __init__(self, estimator: SequenceClassifier, times: bool = False) -> None:
-        self.estimator = estimator
-        self.times = times
-        super().__init__()
-
-    def _fit(self, X: Frames, y: Shaped[np.ndarray, " rows"]) -> SktimeClassifier:
-        self.estimator_ = clone(self.estimator).fit(self._sequences(X), y)
-        return self
-
-    def _predict(self, X: Frames) -> Shaped[np.ndarray, " rows"]:
-        return self.estimator_.predict(self._sequences(X))
 
     def _predict_proba(self, X: Frames) -> Float[np.ndarray, "rows classes"]:
         return self.estimator_.predict_proba(self._sequences(X))
@@ -109,18 +101,6 @@ class SktimeRegressor(_Adapted, BaseRegressor):
     """
 
     _tags = TAGS
-
-    def __init__(self, estimator: SequenceRegressor, times: bool = False) -> None:
-        self.estimator = estimator
-        self.times = times
-        super().__init__()
-
-    def _fit(self, X: Frames, y: Float[np.ndarray, " rows"]) -> SktimeRegressor:
-        self.estimator_ = clone(self.estimator).fit(self._sequences(X), y)
-        return self
-
-    def _predict(self, X: Frames) -> Float[np.ndarray, " rows"]:
-        return self.estimator_.predict(self._sequences(X))
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
@@ -147,15 +127,6 @@ class SktimeFeatures(_Adapted, BaseTransformer):
         "capability:unequal_length:removes": True,
         "capability:missing_values:removes": True,
     }
-
-    def __init__(self, estimator: TableTransformer, times: bool = False) -> None:
-        self.estimator = estimator
-        self.times = times
-        super().__init__()
-
-    def _fit(self, X: Frames, y: Any = None) -> SktimeFeatures:
-        self.estimator_ = clone(self.estimator).fit(self._sequences(X))
-        return self
 
     def _transform(self, X: Frames, y: Any = None) -> pd.DataFrame:
         table = self.estimator_.transform(self._sequences(X))
@@ -185,15 +156,6 @@ class SktimeImputer(_Adapted, BaseTransformer):
         "scitype:transform-output": "Series",
         "capability:missing_values:removes": True,
     }
-
-    def __init__(self, estimator: Imputer, times: bool = False) -> None:
-        self.estimator = estimator
-        self.times = times
-        super().__init__()
-
-    def _fit(self, X: Frames, y: Any = None) -> SktimeImputer:
-        self.estimator_ = clone(self.estimator).fit(self._sequences(X))
-        return self
 
     def _transform(self, X: Frames, y: Any = None) -> Frames:
         filled = self.estimator_.transform(self._sequences(X))

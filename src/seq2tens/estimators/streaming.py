@@ -66,34 +66,34 @@ class StreamPreparation:
         """Return the network's input for these rows, and the state for the next ones."""
         known = np.where(self.preparation.known, rows, np.nan)
         scaled = _standardised(known, self.preparation.scaler)
-        seen = ~np.isnan(scaled)
-        filled = _filled(scaled, seen, carried.values)
-        parts = [filled, seen.astype(np.float32)] if self.preparation.mask else [filled]
+        observed = ~np.isnan(scaled)
+        filled = _filled(scaled, observed, carried.values)
+        parts = [filled, observed.astype(np.float32)] if self.preparation.mask else [filled]
         carried = carried._replace(values=filled[-1])
         if times is None and carried.observed is not None:
             times = _counted(len(rows), carried)
         if times is not None:
             carried = carried._replace(first=float(times[0]) if np.isnan(carried.first) else carried.first)
-            since, carried = self._elapsed(seen, times, carried)
+            since, carried = self._elapsed(observed, times, carried)
             parts += since
         if self.static is not None:
             parts.append(np.repeat(self.static, len(rows), axis=0))
         return np.concatenate(parts, axis=1), carried
 
     def _elapsed(
-        self, seen: np.ndarray, times: np.ndarray, carried: PreparationState
+        self, observed: np.ndarray, times: np.ndarray, carried: PreparationState
     ) -> tuple[list[Rows], PreparationState]:
         """Return the time channels, and the state for the next rows."""
-        parts, observed = [], carried.observed
-        if observed is not None:
-            moments = np.concatenate([observed[None], np.where(seen, times[:, None], -np.inf)])
+        parts, last_times = [], carried.observed
+        if last_times is not None:
+            moments = np.concatenate([last_times[None], np.where(observed, times[:, None], -np.inf)])
             latest = np.maximum.accumulate(moments, axis=0)
             since = times[:, None] - np.maximum(latest[:-1], carried.first)
             parts.append(_standardised(since, self.preparation.since))
-            observed = latest[-1]
+            last_times = latest[-1]
         if self.preparation.clock is not None:
             parts.append(_standardised(times[:, None] - carried.first, self.preparation.clock))
-        return parts, carried._replace(last=float(times[-1]), observed=observed)
+        return parts, carried._replace(last=float(times[-1]), observed=last_times)
 
 
 def _counted(steps: int, carried: PreparationState) -> Float[np.ndarray, " steps"]:
@@ -106,11 +106,11 @@ def _standardised(values: np.ndarray, scaler: Scaler | None) -> Float[np.ndarray
         return (values if scaler is None else (values - scaler.mean_) / scaler.scale_).astype(np.float32)
 
 
-def _filled(values: Rows, seen: np.ndarray, before: np.ndarray) -> Rows:
+def _filled(values: Rows, observed: np.ndarray, before: np.ndarray) -> Rows:
     """Return the last observed value of each channel, `before` where there is none yet."""
     if len(values) == 1:
-        return np.where(seen, values, before)
-    return values_at(values, last_observed(seen, np.zeros(len(values), dtype=np.int64)), before)
+        return np.where(observed, values, before)
+    return values_at(values, last_observed(observed, np.zeros(len(values), dtype=np.int64)), before)
 
 
 def _static(preparation: Preparation, static: Any) -> Float[np.ndarray, "1 features"] | None:

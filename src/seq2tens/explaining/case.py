@@ -53,7 +53,7 @@ def case_of_classifier(
     )
     number = None if target is None else classes.index(target)
     sequences, reference = (
-        None if given is None else as_sequences(given, model.encoding_) for given in (x, baseline)
+        None if data is None else as_sequences(data, model.encoding_) for data in (x, baseline)
     )
     known = names or model.variable_names_
     case = case_of_prepared(model.network_, model.preparation_, sequences, number, reference, known)

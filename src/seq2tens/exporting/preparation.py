@@ -92,8 +92,8 @@ def last_observed(
 ) -> Values:
     """Return the last observed value at each step, `initial` before the first one."""
 
-    def step(last: Tensor, value: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
-        last = torch.where(seen, value, last)
+    def step(last: Tensor, value: Tensor, observed: Tensor) -> tuple[Tensor, Tensor]:
+        last = torch.where(observed, value, last)
         return last, last.clone()
 
     return scan(step, initial.contiguous(), [values, observed])[1]

@@ -77,7 +77,7 @@ def fit(
         with ExitStack() as stack:
             _join(loop, stack)
             _resume(loop, checkpoints)
-            _train(loop, checkpoints, _watchers(loop, callbacks, progress, stack))
+            _train(loop, checkpoints, _callbacks(loop, callbacks, progress, stack))
         loop.state.finish()
     result = Result(tuple(loop.state.history), loop.state.best_epoch, str(loop.state.stopped))
     if result.stopped == "interrupted":
@@ -127,7 +127,7 @@ def _join(loop: Loop, stack: ExitStack) -> None:
         _check_same(runs[0], other, rule, "that of process 0 is {}")
 
 
-def _watchers(loop: Loop, callbacks: Sequence[Callback], style: Style, stack: ExitStack) -> list[Callback]:
+def _callbacks(loop: Loop, callbacks: Sequence[Callback], style: Style, stack: ExitStack) -> list[Callback]:
     """Start callbacks and progress display, on the first process only; the stack closes them."""
     bar = make_progress(style, loop.recipe.epochs, loop.sampler.n_batches)
     watchers = [*callbacks, bar] if loop.fabric.is_global_zero else []
@@ -152,9 +152,9 @@ def _resume(loop: Loop, checkpoints: Checkpoints | None) -> None:
     loop.last = loop.state.snapshot()
 
 
-def _check_same(mine: dict[str, Any], theirs: dict[str, Any], rule: str, hint: str) -> None:
+def _check_same(current: dict[str, Any], saved: dict[str, Any], rule: str, hint: str) -> None:
     """Require that two descriptions of a run agree."""
-    ours, others = _flat(mine), _flat(theirs)
+    ours, others = _flat(current), _flat(saved)
     for key in sorted(ours.keys() | others.keys()):
         check.require(
             ours.get(key) == others.get(key),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 # Losses are read once in this many batches, so that not every batch waits for the device.
-LOOK_EVERY = 50
+LOSS_INTERVAL = 50
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Loop:
         self.module.train()
         for i, rows in enumerate(self.sampler.epoch(rng.order(self.seed, number)), start=1):
             mean.add(self._step(rows))
-            if i % LOOK_EVERY == 0:
+            if i % LOSS_INTERVAL == 0:
                 progress.advance(mean.flush())
         progress.advance(mean.flush())
         self._check_weights(number)
@@ -119,7 +119,7 @@ class Loop:
 
     def _step(self, rows: Tensor) -> Loss:
         loss = self._loss(rows)
-        self.fabric.backward(self._shared(loss))
+        self.fabric.backward(self._scaled_loss(loss))
         if self.recipe.clip_norm is not None:
             self.fabric.clip_gradients(
                 self.module, self.optimizer, max_norm=self.recipe.clip_norm, error_if_nonfinite=False
@@ -138,14 +138,14 @@ class Loop:
         If a batch has fewer rows than there are processes, those without a row use one with weight 0, because
         all processes must take part in the exchange of statistics and gradients.
         """
-        own = rows[self.fabric.global_rank :: self.fabric.world_size]
-        present = len(own) > 0
+        local = rows[self.fabric.global_rank :: self.fabric.world_size]
+        present = len(local) > 0
         with nullcontext() if present or self.peers is None else self.peers.absent():
-            batch = self.fabric.to_device(self.train.batch(own if present else rows[:1]))
+            batch = self.fabric.to_device(self.train.batch(local if present else rows[:1]))
             loss = Loss(*self.loss(self.module, batch))
         return loss if present else loss._replace(weight=0.0)
 
-    def _shared(self, loss: Loss) -> Tensor:
+    def _scaled_loss(self, loss: Loss) -> Tensor:
         """Scale the loss: the mean over processes, whose weights differ, becomes the mean over all rows."""
         if self.fabric.world_size == 1:
             return loss.mean

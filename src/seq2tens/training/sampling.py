@@ -102,10 +102,10 @@ def validation_split(labels: Any, fraction: float, generator: Generator) -> tupl
 def _apportion(sizes: list[int], fraction: float) -> list[int]:
     """Return the number of rows from each class: the fraction, rounded by largest remainder."""
     counts = [min(int(fraction * size), size - 1) for size in sizes]
-    missing = round(fraction * sum(sizes)) - sum(counts)
+    remaining = round(fraction * sum(sizes)) - sum(counts)
     remainders = [fraction * size - count for size, count in zip(sizes, counts, strict=True)]
     for i in sorted(range(len(sizes)), key=lambda i: -remainders[i]):
-        if missing > 0 and counts[i] < sizes[i] - 1:
+        if remaining > 0 and counts[i] < sizes[i] - 1:
             counts[i] += 1
-            missing -= 1
+            remaining -= 1
     return counts

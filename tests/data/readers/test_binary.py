@@ -252,7 +252,7 @@ def test_mat_beside_scipy(tmp_path):
     found, expected = _mat5.parse(path.read_bytes(), 2**20), loadmat(path)
     for name in (*numbers, "empty", "one"):
         assert found[name].dtype == (bool if name == "n_bool" else expected[name].dtype)
-        np.testing.assert_array_equal(found[name], expected[name])
+        np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
     assert found["text"] == "abc"
     assert [matrix.tolist() for matrix in found["cell"].ravel()] == [[[1]], [[2, 3]]]
     assert [found[name].size for name in unused] == [0, 0]

@@ -33,7 +33,7 @@ def causal(model, X):
     batch = GapSource(inputs, np.isnan(X.values), torch.float64).batch(torch.arange(1))
     entries = batch.hidden.nonzero(as_tuple=True)
     with torch.no_grad():
-        told = model.network_(*batch.seen(batch.hidden), entries=entries).past[:, LEVELS.index(0.5)].numpy()
+        told = model.network_(batch.masked(batch.hidden), entries).past[:, LEVELS.index(0.5)].numpy()
     filled = X.values.copy()
     filled[np.isnan(filled)] = told * model.scaler_.scale_[entries[2]] + model.scaler_.mean_[entries[2]]
     return filled

@@ -113,8 +113,8 @@ def _double_knots(model, X):
     batch = source.batch(torch.arange(len(X)))
     entries = batch.hidden.nonzero(as_tuple=True)
     with torch.no_grad():
-        told = model.network_(*batch.seen(batch.hidden), entries=entries).both
-    knots[X.offsets[entries[0].numpy()] + entries[1].numpy(), entries[2].numpy()] = told.numpy()
+        filled = model.network_(batch.masked(batch.hidden), entries).both
+    knots[X.offsets[entries[0].numpy()] + entries[1].numpy(), entries[2].numpy()] = filled.numpy()
     return knots
 
 
@@ -165,12 +165,6 @@ def test_static_features_are_saved(tmp_path):
     np.testing.assert_array_equal(again.transform(X).values, model.transform(X).values)
     assert again.interrupted_ is False
     assert again.history_ == model.history_
-
-
-def test_epochs_by_default():
-    assert LS2TImputer(batch_size=8)._recipe(80).epochs == round(ls2t.STEPS / 10)
-    assert LS2TImputer(batch_size=8)._recipe(10**6).epochs == ls2t.FEWEST_EPOCHS
-    assert LS2TImputer(batch_size=8)._recipe(1).epochs == ls2t.MOST_EPOCHS
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_the_bound_when_the_encoder_sees_a_part():
     values, noise = torch.randn(4, 6, 2, dtype=torch.float64), torch.randn(1, 4, 6, 3, dtype=torch.float64)
     observed, part = torch.rand(4, 6, 2) < 0.7, torch.rand(4, 6, 2) < 0.5
     seen = observed & part
-    bound = network(values, observed, seen=seen, noise=noise)
+    bound = network(values, observed, visible=seen, noise=noise)
     posterior = network.encode(values, seen)
     divergence = posterior.kl(network.prior.at(6, dtype=torch.float64)).sum(1)
     density = network.decoder.log_density(network.decoder(posterior.sample(noise)), values)[0]
@@ -141,12 +141,6 @@ def test_a_fit_goes_on_from_its_checkpoint(tmp_path):
         GPVAEImputer(**FIXED, length_scale=3.0, checkpoint=tmp_path / "run").fit(X)
     with pytest.raises(ValueError, match="`random_state` must be an integer if there is a `checkpoint`"):
         GPVAEImputer(**{**FIXED, "random_state": None}, checkpoint=tmp_path / "run").fit(X)
-
-
-def test_epochs_by_default():
-    assert GPVAEImputer(batch_size=8)._recipe(40).epochs == round(autoencoder.STEPS / 5)
-    assert GPVAEImputer(batch_size=8)._recipe(10**6).epochs == autoencoder.FEWEST_EPOCHS
-    assert GPVAEImputer(batch_size=8)._recipe(1).epochs == autoencoder.MOST_EPOCHS
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_transitions():
 
 def test_distances_are_those_of_a_kernel():
     model = ARKernelClassifier()
-    distances, _ = model._among(Transitions.of(series(12, channels=2), 2, 10.0, 0.5))
+    distances, _ = model._pairwise_distances(Transitions.of(series(12, channels=2), 2, 10.0, 0.5))
     np.testing.assert_allclose(distances, distances.T)
     np.testing.assert_allclose(distances.diagonal(), 0, atol=1e-12)
     assert (distances >= -1e-12).all()

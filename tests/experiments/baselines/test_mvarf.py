@@ -52,20 +52,20 @@ def test_errors_are_those_of_the_predictions():
 def test_trees_are_asked_about_series_that_they_were_not_grown_on():
     series = turning(6, -1, seed=0)
     past, forest = grown(series)
-    of_trees = forest._of_trees(past)
+    of_trees = forest._tree_errors(past)
     assert all(len(members) == 3 for members in forest.members)
-    for i, errors in enumerate(forest.unseen_errors(past)):
+    for i, errors in enumerate(forest.out_of_bag_errors(past)):
         strangers = [i not in members for members in forest.members]
         assert any(strangers)
         np.testing.assert_allclose(errors, of_trees[strangers, i].mean(axis=0))
     # A series that is alone in its class has no such trees.
     past, forest = grown(series[:1])
-    np.testing.assert_allclose(forest.unseen_errors(past), forest.errors(past))
+    np.testing.assert_allclose(forest.out_of_bag_errors(past), forest.errors(past))
 
 
 def test_what_trees_have_seen_they_know_far_better():
     past, forest = grown([np.random.default_rng(i).normal(size=(30, 1)) for i in range(12)])
-    assert (forest.unseen_errors(past) > forest.errors(past) + 0.2).all()
+    assert (forest.out_of_bag_errors(past) > forest.errors(past) + 0.2).all()
 
 
 def test_a_series_is_what_all_forests_of_all_views_miss_of_it():
@@ -77,7 +77,7 @@ def test_a_series_is_what_all_forests_of_all_views_miss_of_it():
         assert [(forest.n_lags, len(forest.trees)) for forest in of_view] == [(1, 3), (2, 3)] * 2
         errors = np.hstack([forest.errors(past) for forest in of_view])
         features.append(errors - errors.mean(axis=1, keepdims=True))
-    assert (fitted.predict(X) == fitted.machine_.predict(np.hstack(features))).all()
+    assert (fitted.predict(X) == fitted.svm_.predict(np.hstack(features))).all()
     assert set(fitted.predict_proba(X).flat) == {0.0, 1.0}
 
 

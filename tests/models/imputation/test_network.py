@@ -74,7 +74,7 @@ def test_features_in_pieces_are_those_of_the_whole(batch):
 
 
 def test_straight_lines_are_those_of_numpy(batch):
-    back, ahead = GapFiller.views(batch.values, batch.observed, batch.times, None)
+    back, ahead = GapFiller.views(batch._replace(static=None))
     line, _ = straight_lines(by_channel(back, CHANNELS), by_channel(ahead, CHANNELS))
     for b, length in enumerate(batch.lengths.tolist()):
         for c in range(CHANNELS):
@@ -88,17 +88,17 @@ def test_straight_lines_are_those_of_numpy(batch):
 def test_the_causal_half_does_not_see_the_future(batch, network):
     entries = batch.hidden.nonzero(as_tuple=True)
     early = entries[1] < 5
-    first = network(*batch.seen(batch.hidden), entries=entries)
+    first = network(batch.masked(batch.hidden), entries)
     changed = batch._replace(
         values=torch.where(torch.arange(TIME)[:, None] > 4, batch.values + 1, batch.values)
     )
-    second = network(*changed.seen(changed.hidden), entries=entries)
+    second = network(changed.masked(changed.hidden), entries)
     assert torch.equal(first.past[early], second.past[early])
     assert not torch.allclose(first.both[early], second.both[early])
 
 
 def test_quantiles_rise(batch, network):
-    filled = network(*batch.seen(batch.hidden), entries=batch.hidden.nonzero(as_tuple=True))
+    filled = network(batch.masked(batch.hidden), batch.hidden.nonzero(as_tuple=True))
     for quantiles in filled:
         assert quantiles.shape == (int(batch.hidden.sum()), len(LEVELS))
         assert (quantiles.diff(dim=1) > 0).all()
@@ -106,7 +106,7 @@ def test_quantiles_rise(batch, network):
 
 def test_the_causal_half_can_be_streamed(batch, network):
     entries = batch.hidden.nonzero(as_tuple=True)
-    expected = network(*batch.seen(batch.hidden), entries=entries).past
+    expected = network(batch.masked(batch.hidden), entries).past
     stream, past, outputs = network.causal.stream(), None, []
     for step in range(TIME):
         one = slice(step, step + 1)
@@ -120,8 +120,8 @@ def test_derivatives(batch, network):
     entries = batch.hidden.nonzero(as_tuple=True)
 
     def median(values):
-        encoded = network.encode(torch.where(batch.observed, values, 0.0), *batch.seen(batch.hidden)[1:])
-        return network.tell(encoded, entries).sum() + network.tell_by_past(encoded, entries).sum()
+        encoded = network.encode(batch._replace(values=values).masked(batch.hidden))
+        return network.predict(encoded, entries).sum() + network.predict_causally(encoded, entries).sum()
 
     assert torch.autograd.gradcheck(median, batch.values.clone().requires_grad_())
 

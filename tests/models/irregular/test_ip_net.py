@@ -4,7 +4,7 @@ import torch
 from torch.testing import assert_close
 
 from models.irregular.stays import CHANNELS, EXACT, STATIC, batch, build, stays
-from seq2tens.models.irregular.ip_net import HIDDEN, SHARPER
+from seq2tens.models.irregular.ip_net import HIDDEN, TRANSIENT_RATIO
 from seq2tens.models.irregular.readings import read
 
 
@@ -15,7 +15,7 @@ def brute_force(network, sequence, point):
     for channel in range(CHANNELS):
         rate = math.exp(module.log_sharpness[channel].item())
         means = {}
-        for factor in (1.0, SHARPER):
+        for factor in (1.0, TRANSIENT_RATIO):
             total = weighted = 0.0
             for time, row in zip(sequence.times, sequence.values, strict=True):
                 if not math.isnan(row[channel]):
@@ -23,7 +23,7 @@ def brute_force(network, sequence, point):
                     total, weighted = total + weight, weighted + weight * row[channel]
             means[factor] = (weighted / total if total else 0.0, total)
         alone[channel], intensity[channel] = means[1.0]
-        sharp[channel] = means[SHARPER][0]
+        sharp[channel] = means[TRANSIENT_RATIO][0]
     smooth = [
         sum(
             module.mixing[other, channel].item() * intensity[other] * alone[other]

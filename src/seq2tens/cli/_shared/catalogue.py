@@ -173,10 +173,10 @@ PAPER_NAMES = {"fcn-ls2t": "fcn64-ls2t64-3", "ls2t": "ls2t64-3", "fcn": "fcn128"
 def find(name: str, task: Task, option: str = "--model") -> str:
     """Find the shell's name of a model from that name, its class name or its name in the paper's tables."""
     models = MODELS[task]
-    paper = {told: own for own, told in PAPER_NAMES.items() if own in models}
-    classes = {model.estimator: own for own, model in models.items()}
+    paper = {paper_name: key for key, paper_name in PAPER_NAMES.items() if key in models}
+    classes = {model.estimator: key for key, model in models.items()}
     auto = {AUTO: AUTO_TRAINS} if task == "imputation" else {}
-    known = {**auto, **{own: own for own in models}, **paper, **classes}
+    known = {**auto, **{key: key for key in models}, **paper, **classes}
     if name not in known:
         elsewhere = ", ".join(other for other in MODELS if other != task and name in MODELS[other])
         hint = f"; it is a model for {elsewhere}" if elsewhere else did_you_mean(name, known)

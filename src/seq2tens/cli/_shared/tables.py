@@ -23,8 +23,8 @@ ROWS = 10_000
 
 def table_format(path: Path, asked: str | None) -> str:
     """The format of a table: the requested one, else that of the suffix, else CSV."""
-    own = path.suffix.lower().removeprefix(".")
-    named = own if own in WRITERS else None
+    suffix = path.suffix.lower().removeprefix(".")
+    named = suffix if suffix in WRITERS else None
     if asked is not None and named is not None and asked != named:
         raise UserError(f"`--format` must be {named} for a file of this name, got {asked} with {path}")
     return asked or named or "csv"
@@ -34,7 +34,7 @@ def write(table: Table, result: _files.Output, form: str | None = None) -> None:
     """Write the columns, by default in the format of the suffix, or as CSV if the suffix is unknown."""
     with result.replacing() as file:
         WRITERS[form or table_format(result.path, None)](table, file)
-    result.tell()
+    result.print_path()
 
 
 def _rows(table: Table) -> Iterator[tuple[Any, ...]]:

@@ -125,7 +125,7 @@ def execute(
     except KeyboardInterrupt:
         note(f"interrupted; finished cells are in {out}, and the same command resumes")
         raise typer.Exit(INTERRUPTED) from None
-    _tell(summary, out)
+    _print_summary(summary, out)
 
 
 def _check_places(out: Path, scratch: Path | None) -> None:
@@ -141,7 +141,7 @@ def _check_places(out: Path, scratch: Path | None) -> None:
     _files.check_read_again(out, "--out", (".csv",))
 
 
-def _tell(summary: Summary, out: Path) -> None:
+def _print_summary(summary: Summary, out: Path) -> None:
     """Print the number of new cells on stdout, and what went wrong on stderr."""
     typer.echo(f"{len(summary.done)} cells added to {out}")
     if summary.elsewhere:

@@ -93,7 +93,7 @@ def imputation(
     from seq2tens.experiments.imputation import EXPERIMENT, cells, check_present
 
     with refusing(**NAMES):
-        wanted = cells(
+        chosen = cells(
             _runs.names(grid.datasets),
             _runs.names(grid.models),
             seeds=grid.seeds,
@@ -101,11 +101,11 @@ def imputation(
             limit=grid.limit,
         )
     if options.dry_run:
-        _runs.list_cells(wanted, out, EXPERIMENT)
+        _runs.list_cells(chosen, out, EXPERIMENT)
         return
 
     def work(run: Callable[..., Summary]) -> Summary:
-        check_present(list(dict.fromkeys(cell.dataset for cell in wanted)), data)
-        return run(wanted, out, data=data, keep=str(out.parent.resolve()))
+        check_present(list(dict.fromkeys(cell.dataset for cell in chosen)), data)
+        return run(chosen, out, data=data, keep=str(out.parent.resolve()))
 
     _runs.execute(work, out, machines, options, NAMES)

@@ -20,7 +20,7 @@ from seq2tens.cli.stream._session import Refused, Session
 if TYPE_CHECKING:  # importing it takes seconds
     from seq2tens.estimators import ClassifierStream
 
-REMEDY = (
+HINT = (
     "`seq2tens fit DATA --scaling channel --set time_embedding=False --out DIR` trains a network that can be "
     "streamed"
 )
@@ -97,12 +97,12 @@ def _opened(classifier: Any, length: int | None) -> ClassifierStream:
     """Open the stream of a model; the error for a model without one says how to train another."""
     if not hasattr(classifier, "stream"):
         kind = type(classifier).__name__
-        raise UserError(f"`seq2tens stream` needs a classifier that is a network, got {kind}; {REMEDY}")
+        raise UserError(f"`seq2tens stream` needs a classifier that is a network, got {kind}; {HINT}")
     try:
         with refusing(length="--length", stream="seq2tens stream"):
             return classifier.stream(length=length)
     except UserError as error:
-        raise UserError(f"{error}; {REMEDY}") from error
+        raise UserError(f"{error}; {HINT}") from error
 
 
 def _check(options: StreamOptions) -> None:

@@ -112,11 +112,13 @@ def json_parser(fields: Fields) -> Parse:
 
 def _check_header(names: Sequence[str], fields: Fields) -> None:
     others = {fields.id, fields.time, fields.label}
-    wanted = [*(fields.channels or ()), *([fields.time] if fields.timed else [])]
+    required = [*(fields.channels or ()), *([fields.time] if fields.timed else [])]
     shown = ", ".join(names)
-    for name in wanted:
+    for name in required:
         if name not in names:
-            raise UserError(f"the header must name the columns {', '.join(wanted)} of the model, got {shown}")
+            raise UserError(
+                f"the header must name the columns {', '.join(required)} of the model, got {shown}"
+            )
     channels = fields.channels or [name for name in names if name not in others]
     if len(channels) != fields.n_channels:
         raise UserError(f"the header must name {fields.n_channels} channels as in training, got {shown}")

@@ -55,10 +55,10 @@ class Figures:
         truth = truth.reshape(*truth.shape[:2], int(np.prod(self.image)))
         observed = np.empty(truth.shape, dtype=bool)
         for row, action, character in zip(observed, actions, characters, strict=True):
-            row[...] = self._seen(int(action), self._first + int(character), row.shape)
+            row[...] = self._mask(int(action), self._first + int(character), row.shape)
         return Incomplete(truth, observed, image=self.image)
 
-    def _seen(self, action: int, character: int, shape: tuple[int, ...]) -> np.ndarray:
+    def _mask(self, action: int, character: int, shape: tuple[int, ...]) -> np.ndarray:
         """Draw the mask of one sequence from its own random stream, so that it is the same every time."""
         generator = np.random.default_rng((self._seed, action, character))
         return generator.random(shape, dtype=np.float32) >= self._missing

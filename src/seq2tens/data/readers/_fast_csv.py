@@ -16,9 +16,9 @@ import numpy as np
 from seq2tens.data.readers._dialect import Dialect, open_bytes
 from seq2tens.data.readers._text import ReadError, malformed, missing
 from seq2tens.data.tables.columns import Columns, index_columns
-from seq2tens.data.tables.door import narwhals
 from seq2tens.data.tables.encoding import Words
 from seq2tens.data.tables.frames import table_of
+from seq2tens.data.tables.interchange import narwhals
 
 if TYPE_CHECKING:
     from seq2tens.data.tables.long import Table
@@ -37,7 +37,7 @@ def read_table(
     path: Path, columns: Columns, names: list[str], dialect: Dialect, sample: Sequence[Sequence[str]]
 ) -> Table | None:
     """Read the table; None without a library, ValueError for errors that the slow reader has to explain."""
-    read = next((found for module, found in READERS.items() if _installed(module)), None)
+    read = next((reader for module, reader in READERS.items() if _installed(module)), None)
     if read is None:
         return None
     kinds = _kinds(columns, names, sample)

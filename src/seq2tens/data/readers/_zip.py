@@ -14,8 +14,8 @@ import numpy as np
 from seq2tens.data.readers._text import ReadError, malformed
 
 # Real data compress by a factor of about ten; a file that claims far more would only fill the memory.
-RATIO = 200
-SMALL = 2**26
+ALLOWED_RATIO = 200
+ALLOWED_SIZE = 2**26
 CHUNK = 2**20
 
 
@@ -35,8 +35,8 @@ def read_arrays(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
 
 def check_unpacked(path: Path, size: int, packed: int) -> None:
     """Raise an error if the unpacked size is implausibly large for the packed one."""
-    if size > max(SMALL, RATIO * packed):
-        raise malformed(path, f"must not claim more than {RATIO} times its size, got {size} bytes")
+    if size > max(ALLOWED_SIZE, ALLOWED_RATIO * packed):
+        raise malformed(path, f"must not claim more than {ALLOWED_RATIO} times its size, got {size} bytes")
 
 
 def parse_npy(content: bytes) -> np.ndarray:

@@ -128,5 +128,5 @@ def _unquoted(text: str) -> str:
 
 
 def _without_padding(series: Float[np.ndarray, "channels time"]) -> Float[np.ndarray, "channels kept"]:
-    seen = np.flatnonzero(~np.isnan(series).all(axis=0))
-    return series[:, : seen[-1] + 1 if len(seen) else 0]
+    observed = np.flatnonzero(~np.isnan(series).all(axis=0))
+    return series[:, : observed[-1] + 1 if len(observed) else 0]

@@ -28,7 +28,7 @@ from seq2tens.data.tables.long import Table
 
 Rows = Iterator[tuple[int, list[str]]]
 BOOLEANS = {"true": 1.0, "false": 0.0}
-WHOLE = re.compile(r"\s*[+-]?\d+\s*")
+INTEGER = re.compile(r"\s*[+-]?\d+\s*")
 # Size in bytes from which another library is tried first.
 LARGE = 2**20
 
@@ -239,7 +239,7 @@ class TimeBuilder(Builder):
         self.times.append(time)
 
     def _time(self, cell: str) -> float | np.datetime64:
-        if WHOLE.fullmatch(cell):
+        if INTEGER.fullmatch(cell):
             return int(cell)
         try:
             return self.place.number(cell)

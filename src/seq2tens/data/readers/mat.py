@@ -15,7 +15,7 @@ from seq2tens.data.arrays import from_aeon
 from seq2tens.data.labelled import Labelled, Split
 from seq2tens.data.readers import _mat5
 from seq2tens.data.readers._text import malformed, naming
-from seq2tens.data.readers._zip import RATIO, SMALL
+from seq2tens.data.readers._zip import ALLOWED_RATIO, ALLOWED_SIZE
 
 FIELDS = ("train", "trainlabels", "test", "testlabels")
 
@@ -43,7 +43,7 @@ def _struct(path: Path) -> np.ndarray:
 def _contents(path: Path) -> dict[str, np.ndarray]:
     content = path.read_bytes()
     try:
-        return _mat5.parse(content, max(SMALL, RATIO * len(content)))
+        return _mat5.parse(content, max(ALLOWED_SIZE, ALLOWED_RATIO * len(content)))
     except _mat5.Hdf5Error as error:
         raise malformed(
             path, "is a MATLAB 7.3 file (HDF5), which is not supported; save it with `-v7`"

@@ -10,8 +10,8 @@ from seq2tens.data.labelled import Labelled
 from seq2tens.data.readers._text import ReadError, malformed, naming
 from seq2tens.data.readers._zip import check_unpacked
 from seq2tens.data.tables.columns import Columns, index_columns
-from seq2tens.data.tables.door import narwhals
 from seq2tens.data.tables.frames import table_of
+from seq2tens.data.tables.interchange import narwhals
 
 # Errors that pyarrow raises for broken bytes besides its own.
 BROKEN = (ArithmeticError, AttributeError, LookupError, MemoryError, OSError, TypeError, ValueError)

@@ -55,9 +55,9 @@ def parse_date(text: str) -> np.datetime64:
     Examples are `2024-05-01`, `2024-05-01 13:30:00.25` and `2024-05-01T13:30Z`. Anything else is a
     ValueError.
     """
-    if (found := DATE.fullmatch(text.strip())) is None:
+    if (match := DATE.fullmatch(text.strip())) is None:
         raise ValueError(text)
-    day, time, sign, hours, minutes = found.groups()
+    day, time, sign, hours, minutes = match.groups()
     moment = np.datetime64(f"{day}T{time or '00:00'}", "ns")
     offset = np.timedelta64(60 * int(hours) + int(minutes), "m") if sign else np.timedelta64(0, "m")
     return moment + offset if sign == "-" else moment - offset

@@ -12,8 +12,8 @@ from seq2tens._checks import ArgumentError, require
 from seq2tens.data.labelled import Labelled
 from seq2tens.data.sequences import Sequences
 from seq2tens.data.tables.columns import Columns, Fail
-from seq2tens.data.tables.door import Frame, as_table, column_of, concatenated, is_frame, words_of
 from seq2tens.data.tables.encoding import Encoding, Words, encode, learn
+from seq2tens.data.tables.interchange import Frame, as_table, column_of, concatenated, is_frame, words_of
 from seq2tens.data.tables.long import Table
 from seq2tens.data.tables.wide import gather_wide
 
@@ -61,14 +61,14 @@ def from_frame(
         like: the training data, whose channels, categories and unit are used. An unseen category is 0 in
             every channel of the column, or hashed like the others.
     """
-    own_static = () if static is None or is_frame(static) else _names("static", static)
+    static_columns = () if static is None or is_frame(static) else _names("static", static)
     columns = Columns(
         id,
         time,
         label,
         None if channels is None else _names("channels", channels),
         label_optional=label == "label",
-        static=own_static,
+        static=static_columns,
         categories=_names("categories", categories),
         unit=unit if like is None or like.encoding is None else like.encoding.unit or unit,
         encoding=None if like is None else like.encoding,
@@ -79,7 +79,7 @@ def from_frame(
         labelled = gather_wide(table, columns, groups, index, column_of)
     else:
         labelled = read_frames(frame, columns).gather(columns)
-    return labelled if static is None or own_static else _with_static(labelled, static, columns)
+    return labelled if static is None or static_columns else _with_static(labelled, static, columns)
 
 
 def read_frames(frames: Frame | Sequence[Frame], columns: Columns, name: str = "frame") -> Table:
@@ -92,9 +92,9 @@ def read_frames(frames: Frame | Sequence[Frame], columns: Columns, name: str = "
     tables = [as_table(frame, f"{name}[{i}]") for i, frame in enumerate(frames)]
     for i, (table, _) in enumerate(tables):
         require(len(table) > 0, f"`{name}[{i}]` must have rows, got none")
-    joined = concatenated([table for table, _ in tables], name)
+    rows = concatenated([table for table, _ in tables], name)
     lengths = np.array([len(table) for table, _ in tables])
-    whole = _table(joined, replace(columns, id=None), tables[0][1], name)
+    whole = _table(rows, replace(columns, id=None), tables[0][1], name)
     return replace(whole, ids=Words(np.repeat(np.arange(len(tables)), lengths), list(range(len(tables)))))
 
 
@@ -148,19 +148,19 @@ def _with_static(labelled: Labelled, static: Frame, columns: Columns) -> Labelle
         "`static` must be a list of columns if there is no `id` to join by, got a frame",
     )
     table, index = as_table(static, "static")
-    found = Columns(columns.id, None, None).among(table.columns, fail, index)
-    names = found.channels or ()
+    named = Columns(columns.id, None, None).among(table.columns, fail, index)
+    names = named.channels or ()
     known = columns.encoding
     if known is not None:
         names = tuple(column.name for column in known.static)
-        Columns(found.id, None, None, names).among(table.columns, fail, index)
-    rows = _rows_by_id(labelled, words_of(table[str(found.id)]), fail)
+        Columns(named.id, None, None, names).among(table.columns, fail, index)
+    rows = _rows_by_id(labelled, words_of(table[str(named.id)]), fail)
     features = [column_of(table[name]) for name in names]
     encodings = learn(names, features, columns.categories) if known is None else known.static
     encoded = np.concatenate([encode(encodings, features), [[np.nan] * _width(encodings)]])[rows]
-    own = labelled.sequences
+    old = labelled.sequences
     encoding = replace(labelled.encoding or Encoding(()), static=tuple(encodings))
-    sequences = Sequences(own.values, own.offsets, own.times, encoded)
+    sequences = Sequences(old.values, old.offsets, old.times, encoded)
     return replace(labelled, sequences=sequences, encoding=encoding)
 
 
@@ -175,8 +175,8 @@ def _rows_by_id(labelled: Labelled, ids: Words, fail: Fail) -> np.ndarray:
         twice = ids.keys[int(np.argmax(np.bincount(ids.codes)))]
         raise fail(f"must have one row per id, got more for {twice!r}")
     places = dict(zip(ids.keys, range(len(ids.keys)), strict=True))
-    wanted = [] if labelled.ids is None else labelled.ids.tolist()
-    rows = [places.get(key, -1) for key in wanted]
-    if wanted and max(rows) < 0:
-        raise fail(f"must have rows for ids such as {wanted[0]!r}, got only others such as {ids.keys[0]!r}")
+    keys = [] if labelled.ids is None else labelled.ids.tolist()
+    rows = [places.get(key, -1) for key in keys]
+    if keys and max(rows) < 0:
+        raise fail(f"must have rows for ids such as {keys[0]!r}, got only others such as {ids.keys[0]!r}")
     return np.array(rows)

@@ -39,8 +39,8 @@ def gather_wide(
         names, _fail, index, ids_optional=True
     )
     known = columns.encoding
-    wanted = columns.channels if known is None else known.channels
-    groups = groups or _by_step([name for name in present.channels or () if name not in index], wanted)
+    channels = columns.channels if known is None else known.channels
+    groups = groups or _by_step([name for name in present.channels or () if name not in index], channels)
     _check_groups(groups, names)
     cube = np.stack([_steps(table, steps, column_of) for steps in groups.values()], axis=2)
     features = [column_of(table[name]) for name in present.static]

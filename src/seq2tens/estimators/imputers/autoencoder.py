@@ -12,17 +12,15 @@ import torch
 from jaxtyping import Float, Int
 
 from seq2tens import _checks as check
-from seq2tens._storage import Tensors
 from seq2tens.data import Scaler, Sequences, length_blocks
-from seq2tens.estimators.devices import find_device, make_fabric
-from seq2tens.estimators.imputers.base import Draws, Imputer
+from seq2tens.estimators.imputers.base import Draws
 from seq2tens.estimators.imputers.formats import Values
-from seq2tens.estimators.interruption import train
-from seq2tens.estimators.saving import plain, restored
+from seq2tens.estimators.imputers.network import NetworkImputer, constants
+from seq2tens.estimators.saving import plain
 from seq2tens.estimators.seeds import RandomState, repeatable_seed
 from seq2tens.models.gpvae import GPVAE, NegativeElbo, Posterior, RaggedSource
 from seq2tens.models.gpvae.decoders import Likelihood
-from seq2tens.training import Checkpoints, OneCycle, Recipe
+from seq2tens.training import Checkpoints, OneCycle
 from seq2tens.training.progress import Style
 from seq2tens.training.rng import initial
 
@@ -30,12 +28,10 @@ from seq2tens.training.rng import initial
 BLOCK_NUMBERS = 2**24
 # Number of filters of the convolutions over an image.
 IMAGE_FILTERS = 256
-# Number of training steps, and limits of the number of epochs, if `epochs` is None.
-STEPS, FEWEST_EPOCHS, MOST_EPOCHS = 600, 10, 200
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LatentImputer(Imputer):
+class LatentImputer(NetworkImputer):
     """Base class of the imputers that are variational autoencoders; see `models.gpvae.GPVAE`.
 
     Args:
@@ -86,7 +82,12 @@ class LatentImputer(Imputer):
     random_state: RandomState = None
     device: str = "auto"
 
-    _tags: ClassVar[dict[str, Any]] = {"algorithm_type": "deeplearning"}
+    _steps, _epoch_limits = 600, (10, 200)
+    _recipe_options: ClassVar[dict[str, Any]] = {
+        "schedule": OneCycle(),
+        "clip_norm": 1e4,
+        "keep_best": False,
+    }
     _test_params: ClassVar[dict[str, Any]] = {
         "latent": 2,
         "encoder_sizes": (4,),
@@ -107,22 +108,10 @@ class LatentImputer(Imputer):
         check.require(0 <= self.hide < 1, f"`hide` must lie in [0, 1), got {self.hide}")
         check.positive_int("n_draws", plain.python(self.n_draws))
         self._check_range(X)
-        fabric = make_fabric(self.device)
         seed = repeatable_seed(self.random_state, self.checkpoint)
         self.constants_ = constants(X)
         self.network_ = self._network(seed)
-        result = train(
-            self.network_,
-            NegativeElbo(self.hide),
-            RaggedSource(self._network_input(X)),
-            recipe=self._recipe(len(X)),
-            seed=seed,
-            fabric=fabric,
-            checkpoint=self.checkpoint,
-            progress=self.progress,
-        )
-        self.history_ = [dict(row) for row in result.history]
-        self.interrupted_ = result.stopped == "interrupted"
+        self._train(NegativeElbo(self.hide), RaggedSource(self._network_input(X)), seed)
 
     def _settings(self) -> dict[str, Any]:
         """Return the arguments of the network that define a subclass."""
@@ -136,20 +125,6 @@ class LatentImputer(Imputer):
         # Checkpoints use such attributes to tell runs apart.
         vars(network)["trained_as"] = f"{network.prior}, hide={self.hide}"
         return network
-
-    def _recipe(self, n_train: int) -> Recipe:
-        batch_size = plain.python(self.batch_size)
-        check.positive_int("batch_size", batch_size)
-        usual = min(max(round(STEPS / -(-n_train // batch_size)), FEWEST_EPOCHS), MOST_EPOCHS)
-        return Recipe(
-            epochs=usual if self.epochs is None else plain.python(self.epochs),
-            batch_size=batch_size,
-            learning_rate=plain.python(self.learning_rate),
-            schedule=OneCycle(),
-            clip_norm=1e4,
-            keep_best=False,
-            sampling="buckets",
-        )
 
     def _check_shape(self, X: Sequences) -> None:
         super()._check_shape(X)
@@ -170,7 +145,7 @@ class LatentImputer(Imputer):
 
     def _network_input(self, X: Sequences) -> Sequences:
         """Return the scaled input of the network in float32, with constant channels masked."""
-        masked = Sequences(np.where(np.isnan(self.constants_), X.values, np.nan), X.offsets)
+        masked = self._without_constants(X)
         if self._scaler is not None:
             return self._scaler.transform(masked)
         return Sequences(masked.values.astype(np.float32), X.offsets)
@@ -185,7 +160,7 @@ class LatentImputer(Imputer):
             bool(np.isfinite(values).all()),
             "`X` must have values of the size of those in training, but the network's output is not finite",
         )
-        return np.where(np.isnan(self.constants_), values, self.constants_)
+        return self._with_constants(values)
 
     @torch.inference_mode()
     def _fill(self, X: Sequences) -> Values:
@@ -197,12 +172,12 @@ class LatentImputer(Imputer):
         return self._network_output(filled)
 
     def _intervals(self, X: Sequences, coverage: float) -> tuple[Values, Values]:
-        ends = np.empty((2, *X.values.shape))
+        bounds = np.empty((2, *X.values.shape))
         levels = ((1 - coverage) / 2, (1 + coverage) / 2)
         # The same noise for every sequence, so that an interval does not depend on the other sequences.
         for row, draws in self._sequence_draws(X, plain.python(self.n_draws), [0] * len(X)):
-            ends[:, X.offsets[row] : X.offsets[row + 1]] = np.quantile(draws, levels, axis=0)
-        low, high = self._network_output(ends)
+            bounds[:, X.offsets[row] : X.offsets[row + 1]] = np.quantile(draws, levels, axis=0)
+        low, high = self._network_output(bounds)
         return low, high
 
     def _draws(self, X: Sequences, n: int, seed: int) -> Draws:
@@ -238,28 +213,6 @@ class LatentImputer(Imputer):
             batch = source.batch(torch.from_numpy(rows))
             lengths = None if batch.lengths is None else batch.lengths.to(device)
             yield rows, network.encode(batch.values.to(device), batch.observed.to(device), lengths)
-
-    def _tensors(self) -> Tensors:
-        constants = {"constants": torch.from_numpy(self.constants_)}
-        return {**constants, **plain.join(network=self.network_.state_dict())}
-
-    def _facts(self) -> dict[str, Any]:
-        return {**super()._facts(), "history": self.history_, "interrupted": self.interrupted_}
-
-    def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
-        super()._restore(tensors, facts)
-        self.interrupted_ = facts.get("interrupted", False)  # absent from older models
-        self.history_, self.constants_ = facts["history"], tensors["constants"].numpy()
-        weights = plain.split(tensors, "network")
-        self.network_ = restored(lambda: self._network(seed=0), weights, find_device(self.device))
-
-
-def constants(X: Sequences) -> Float[np.ndarray, " channels"]:
-    """Return the value of each constant channel, 0 for channels without values, and NaN for all others."""
-    missing = np.isnan(X.values)
-    low = np.where(missing, np.inf, X.values).min(axis=0)
-    high = np.where(missing, -np.inf, X.values).max(axis=0)
-    return np.where(low < high, np.nan, np.where(low == high, low, 0.0)).astype(np.float64)
 
 
 def _of_row(posterior: Posterior, i: int, length: int) -> Posterior:

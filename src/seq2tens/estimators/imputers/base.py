@@ -57,7 +57,7 @@ class Imputer(SequenceTransformer):
         collection = self._fitted_to(X)
         draws = self._draws(collection.sequences, n, seed_of(random_state))
         copies = [collection.with_values(_missing_only(collection.sequences, values)) for values in draws]
-        return collection.together(copies)
+        return collection.stacked(copies)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[Any, Any]:
         """Return lower and upper ends of intervals that each contain a missing entry with this probability.
@@ -84,17 +84,17 @@ class Imputer(SequenceTransformer):
             fraction: fraction of the observed entries to hide in that case.
             random_state: seed that selects them.
         """
-        own = self._fitted_to(X).sequences
+        sequences = self._fitted_to(X).sequences
         if truth is None:
             generator = np.random.default_rng(seed_of(random_state))
-            values, compared = held_out(own.values, fraction, generator)
-            known = own.values
-            own = own.with_values(values)
+            values, compared = held_out(sequences.values, fraction, generator)
+            known = sequences.values
+            sequences = sequences.with_values(values)
         else:
-            known = _known(truth, own)
-            compared = np.isnan(own.values) & ~np.isnan(known)
+            known = _known(truth, sequences)
+            compared = np.isnan(sequences.values) & ~np.isnan(known)
         require(bool(compared.any()), "`score` needs at least one entry to compare, got none")
-        errors = ((self._completed(own) - known) / self.scaler_.scale_)[compared]
+        errors = ((self._completed(sequences) - known) / self.scaler_.scale_)[compared]
         return -float(np.mean(np.square(errors), dtype=np.float64))
 
     def _fit(self, X: Sequences) -> None:

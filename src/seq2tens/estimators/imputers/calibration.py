@@ -64,8 +64,8 @@ class Calibration:
     ) -> Calibration:
         """Calibrate with scores of entries that were not used in training."""
         pooled = _table(scores, FEWEST, ndtri(np.clip(GRID, 1e-6, 1 - 1e-6)))
-        own = [_table(scores[channels == c], FEWEST_OF_CHANNEL, pooled) for c in range(n_channels)]
-        return cls(np.stack(own, axis=1), 0.0)
+        columns = [_table(scores[channels == c], FEWEST_OF_CHANNEL, pooled) for c in range(n_channels)]
+        return cls(np.stack(columns, axis=1), 0.0)
 
     def scores(self, level: float) -> Float[np.ndarray, " channels"]:
         """Return the score at this level for each channel."""
@@ -105,8 +105,8 @@ def pairs(X: Sequences, normal: Values) -> tuple[np.ndarray, np.ndarray]:
     products, elapsed = [], []
     for column in normal.T:
         steps = np.flatnonzero(~np.isnan(column))
-        together = starts[steps[1:]] == starts[steps[:-1]]
-        first, second = steps[:-1][together], steps[1:][together]
+        same_sequence = starts[steps[1:]] == starts[steps[:-1]]
+        first, second = steps[:-1][same_sequence], steps[1:][same_sequence]
         products.append(column[first] * column[second])
         elapsed.append(times[second] - times[first])
     return np.concatenate(products), np.concatenate(elapsed)
@@ -119,9 +119,9 @@ def correlated(
     paths = generator.standard_normal((n, len(times), channels))
     if age == 0:
         return paths
-    kept = np.exp(-np.diff(times) / age)
-    for step, share in enumerate(kept.tolist(), start=1):
-        paths[:, step] = share * paths[:, step - 1] + np.sqrt(1 - share**2) * paths[:, step]
+    correlations = np.exp(-np.diff(times) / age)
+    for step, correlation in enumerate(correlations.tolist(), start=1):
+        paths[:, step] = correlation * paths[:, step - 1] + np.sqrt(1 - correlation**2) * paths[:, step]
     return paths
 
 

@@ -15,7 +15,7 @@ from seq2tens._checks import require
 from seq2tens.data import Encoding, Labelled, Sequences, fill_columns, from_pypots, is_frame, to_aeon
 from seq2tens.estimators.inputs import (
     as_sequences,
-    index_tells,
+    index_has_times,
     long_table,
     read_collection,
     standard_columns,
@@ -40,7 +40,7 @@ class Collection(NamedTuple):
         """Return the same collection with other values."""
         return self.restore(self.sequences.with_values(values.astype(self.sequences.values.dtype)))
 
-    def together(self, copies: list[Any]) -> Any:
+    def stacked(self, copies: list[Any]) -> Any:
         """Combine several collections of the same type."""
         if not self.stacks:
             return copies
@@ -90,7 +90,7 @@ def _from_dictionary(X: Mapping[str, Any]) -> Collection:
 def _from_frames(X: Any, encoding: Encoding | None) -> Collection:
     """Read frames; their rows keep their order."""
     order = None
-    if index_tells(X):
+    if index_has_times(X):
         labelled = read_collection(X, encoding)
     else:
         table = long_table(X, encoding)
@@ -144,6 +144,6 @@ def _frame(filled: Values, like: Any, places: Mapping[str, int]) -> Any:
     for position, (name, dtype) in enumerate(zip(like.columns, like.dtypes, strict=True)):
         if str(name) in places and like.iloc[:, position].isna().any():
             # integers and booleans with missing values become floating-point numbers
-            own = dtype if dtype.kind == "f" else "Float64"
-            frame.isetitem(position, pd.array(filled[:, places[str(name)]], dtype=own))
+            dtype = dtype if dtype.kind == "f" else "Float64"
+            frame.isetitem(position, pd.array(filled[:, places[str(name)]], dtype=dtype))
     return frame

@@ -55,10 +55,10 @@ class MeanImputer(RuleImputer):
         means = self.scaler_.mean_
         if self.over == "data":
             return np.broadcast_to(means, X.values.shape)
-        seen = ~np.isnan(X.values)
-        known = np.where(seen, X.values, 0.0)
-        sums, counts = (np.repeat(_sums(table, X), X.lengths, axis=0) for table in (known, seen))
-        others = counts - seen
+        observed = ~np.isnan(X.values)
+        known = np.where(observed, X.values, 0.0)
+        sums, counts = (np.repeat(_sums(table, X), X.lengths, axis=0) for table in (known, observed))
+        others = counts - observed
         return np.where(others > 0, (sums - known) / np.maximum(others, 1), means)
 
 
@@ -93,19 +93,19 @@ class LinearImputer(RuleImputer):
     """
 
     def _fill(self, X: Sequences) -> Values:
-        seen = ~np.isnan(X.values)
-        before, after = last_before(seen, X.starts), first_after(seen, X.offsets)
+        observed = ~np.isnan(X.values)
+        before, after = last_before(observed, X.starts), first_after(observed, X.offsets)
         values, mean = X.values.astype(np.float64), self.scaler_.mean_
         right = values_at(values, after, values_at(values, before, mean))
         left = values_at(values, before, right)
         return left + _elapsed_share(X, before, after) * (right - left)
 
 
-def first_after(seen: Bool[np.ndarray, "steps channels"], offsets: Int[np.ndarray, " bounds"]) -> Steps:
+def first_after(observed: Bool[np.ndarray, "steps channels"], offsets: Int[np.ndarray, " bounds"]) -> Steps:
     """Return the first step with a value after each step of the same sequence, -1 if there is none."""
-    starts = (len(seen) - np.repeat(offsets[1:], np.diff(offsets)))[::-1]
-    backwards = last_before(seen[::-1], starts)[::-1]
-    return np.where(backwards >= 0, len(seen) - 1 - backwards, -1)
+    starts = (len(observed) - np.repeat(offsets[1:], np.diff(offsets)))[::-1]
+    backwards = last_before(observed[::-1], starts)[::-1]
+    return np.where(backwards >= 0, len(observed) - 1 - backwards, -1)
 
 
 def _elapsed_share(X: Sequences, before: Steps, after: Steps) -> Values:

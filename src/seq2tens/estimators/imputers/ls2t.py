@@ -11,14 +11,13 @@ import torch
 from jaxtyping import Float
 
 from seq2tens import _checks as check
+from seq2tens._moved import moved_attributes
 from seq2tens._storage import Tensors
 from seq2tens.data import Scaler, Sequences, length_blocks
 from seq2tens.data.elapsed import times_of, usual_step
 from seq2tens.data.filling import forward_fill
 from seq2tens.data.preparation import single_steps
-from seq2tens.estimators.devices import find_device, make_fabric
-from seq2tens.estimators.imputers.autoencoder import constants
-from seq2tens.estimators.imputers.base import Draws, Imputer
+from seq2tens.estimators.imputers.base import Draws
 from seq2tens.estimators.imputers.calibration import (
     Calibration,
     Knots,
@@ -31,24 +30,22 @@ from seq2tens.estimators.imputers.calibration import (
 from seq2tens.estimators.imputers.formats import Values
 from seq2tens.estimators.imputers.interpolation import LinearImputer
 from seq2tens.estimators.imputers.live import ImputerStream
+from seq2tens.estimators.imputers.network import NetworkImputer, constants
 from seq2tens.estimators.imputers.splitting import Split, split
-from seq2tens.estimators.interruption import train
-from seq2tens.estimators.saving import plain, restored
+from seq2tens.estimators.saving import plain
 from seq2tens.estimators.seeds import RandomState, repeatable_seed
 from seq2tens.models.imputation import LEVELS, MEDIAN, GapFiller, GapSource, Hide, PinballLoss
 from seq2tens.models.imputation.hiding import check_hide
-from seq2tens.training import Checkpoints, OneCycle, Recipe
+from seq2tens.training import Checkpoints, OneCycle
 from seq2tens.training.progress import Style
 from seq2tens.training.rng import initial
 
 # Number of elements of the largest tensor for a block of sequences, and of entries predicted at once.
 BLOCK_NUMBERS, BLOCK_ENTRIES = 2**24, 2**16
-# Number of training steps, and limits of the number of epochs, if `epochs` is None.
-STEPS, FEWEST_EPOCHS, MOST_EPOCHS = 1200, 10, 300
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LS2TImputer(Imputer):
+class LS2TImputer(NetworkImputer):
     """Imputation by a causal and an anti-causal LS2T network, combined at each gap; see `models.imputation`.
 
     At each step both networks see, for every channel, the value or the last one on their side, the time since
@@ -79,8 +76,8 @@ class LS2TImputer(Imputer):
     sees neither. Draws have the distribution of the intervals; their errors are correlated in time as on the
     held-out data, and independent between channels. Attributes after `fit`: `network_`, `history_` with a row
     per epoch, and `interrupted_`: Ctrl-C after the first epoch ends a fit with a warning and keeps the best
-    weights so far. `kept_errors_` has the mean absolute error on the held-out entries, in standard deviations
-    of their channel, and that of linear interpolation.
+    weights so far. `held_out_errors_` has the mean absolute error on the held-out entries, in standard
+    deviations of their channel, and that of linear interpolation.
 
     Examples:
         >>> import numpy as np
@@ -106,7 +103,15 @@ class LS2TImputer(Imputer):
     random_state: RandomState = None
     device: str = "auto"
 
-    _tags: ClassVar[dict[str, Any]] = {"algorithm_type": "deeplearning"}
+    _steps, _epoch_limits = 1200, (10, 300)
+    _recipe_options: ClassVar[dict[str, Any]] = {
+        "optimizer": "adamw",
+        "weight_decay": 0.01,
+        "schedule": OneCycle(warmup=0.2),
+        "monitor": "validation_loss",
+        "clip_norm": 1.0,
+        "average": 0.995,
+    }
     _test_params: ClassVar[dict[str, Any]] = {
         "width": 4,
         "functionals": 2,
@@ -127,26 +132,15 @@ class LS2TImputer(Imputer):
 
     def _learn(self, X: Sequences) -> None:
         check_hide(self.hide, self.n_channels_)
-        fabric = make_fabric(self.device)
         seed = repeatable_seed(self.random_state, self.checkpoint)
         self.constants_, self.step_ = constants(X), usual_step(X)
         self.static_ = None if X.static is None else Scaler().fit(single_steps(X.static))
         self.network_ = self._network(seed)
         parts = split(self._network_input(X), self.hide, seed)
-        result = train(
-            self.network_,
-            PinballLoss(self.hide),
-            GapSource(parts.train),
-            recipe=self._recipe(len(parts.train)),
-            seed=seed,
-            validation=GapSource(parts.validation, parts.hidden),
-            fabric=fabric,
-            checkpoint=self.checkpoint,
-            progress=self.progress,
+        self._train(
+            PinballLoss(self.hide), GapSource(parts.train), seed, GapSource(parts.validation, parts.hidden)
         )
-        self.history_ = [dict(row) for row in result.history]
-        self.interrupted_ = result.stopped == "interrupted"
-        self.calibration_, self.kept_errors_ = self._calibrate(parts)
+        self.calibration_, self.held_out_errors_ = self._calibrate(parts)
 
     def _network(self, seed: int) -> GapFiller:
         sizes = {
@@ -162,28 +156,12 @@ class LS2TImputer(Imputer):
         vars(network)["trained_as"] = f"hide={self.hide}"
         return network
 
-    def _recipe(self, n_train: int) -> Recipe:
-        batch_size = plain.python(self.batch_size)
-        check.positive_int("batch_size", batch_size)
-        usual = min(max(round(STEPS / -(-n_train // batch_size)), FEWEST_EPOCHS), MOST_EPOCHS)
-        return Recipe(
-            epochs=usual if self.epochs is None else plain.python(self.epochs),
-            batch_size=batch_size,
-            optimizer="adamw",
-            learning_rate=plain.python(self.learning_rate),
-            weight_decay=0.01,
-            schedule=OneCycle(warmup=0.2),
-            monitor="validation_loss",
-            clip_norm=1.0,
-            sampling="buckets",
-            average=0.995,
-        )
-
     def _network_input(self, X: Sequences) -> Sequences:
         """Return the input of the network: scaled, constant channels masked, times in typical steps."""
-        masked = Sequences(np.where(np.isnan(self.constants_), X.values, np.nan), X.offsets)
         times = None if X.times is None else X.times / self.step_
-        return Sequences(self.scaler_.transform(masked).values, X.offsets, times, self._static_input(X))
+        return Sequences(
+            self.scaler_.transform(self._without_constants(X)).values, X.offsets, times, self._static_input(X)
+        )
 
     def _static_input(self, X: Sequences) -> Float[np.ndarray, "sequences features"] | None:
         """Return the scaled static features, 0 where unknown."""
@@ -208,14 +186,13 @@ class LS2TImputer(Imputer):
         for rows in length_blocks(X.lengths, max(1, BLOCK_NUMBERS // numbers)):
             batch = source.batch(torch.from_numpy(rows))
             assert batch.hidden is not None
-            seen = batch.seen(batch.hidden)
-            encoded = network.encode(*(None if t is None else t.to(device) for t in seen))  # type: ignore[arg-type]
+            encoded = network.encode(batch.masked(batch.hidden).to(device))
             for part in batch.hidden.nonzero().split(BLOCK_ENTRIES):
                 if len(part):
                     row, step, channel = part.unbind(1)
                     place = X.offsets[rows[row.numpy()]] + step.numpy()
                     entries = (row.to(device), step.to(device), channel.to(device))
-                    knots[place, channel.numpy()] = network.tell(encoded, entries).cpu().numpy()
+                    knots[place, channel.numpy()] = network.predict(encoded, entries).cpu().numpy()
         return knots
 
     def _calibrate(self, parts: Split) -> tuple[Calibration, dict[str, float]]:
@@ -237,8 +214,8 @@ class LS2TImputer(Imputer):
 
     def _intervals(self, X: Sequences, coverage: float) -> tuple[Values, Values]:
         knots = self._quantiles(X).astype(np.float64)
-        ends = (self.calibration_.scores(level) for level in ((1 - coverage) / 2, (1 + coverage) / 2))
-        low, high = (quantile_at(np.broadcast_to(end, X.values.shape), knots) for end in ends)
+        bounds = (self.calibration_.scores(level) for level in ((1 - coverage) / 2, (1 + coverage) / 2))
+        low, high = (quantile_at(np.broadcast_to(end, X.values.shape), knots) for end in bounds)
         return self._network_output(low), self._network_output(high)
 
     def _draws(self, X: Sequences, n: int, seed: int) -> Draws:
@@ -266,31 +243,24 @@ class LS2TImputer(Imputer):
 
     def _network_output(self, values: Float[np.ndarray, "*draws steps channels"]) -> np.ndarray:
         """Convert the output of the network to the units of the data, and fill in constant channels."""
-        values = values.astype(np.float64) * self.scaler_.scale_ + self.scaler_.mean_
-        return np.where(np.isnan(self.constants_), values, self.constants_)
+        return self._with_constants(values.astype(np.float64) * self.scaler_.scale_ + self.scaler_.mean_)
 
     def _tensors(self) -> Tensors:
-        arrays = {"constants": self.constants_, "calibration": self.calibration_.table}
-        own = {name: torch.from_numpy(array) for name, array in arrays.items()}
-        return {**own, **plain.join(network=self.network_.state_dict())}
+        return {**super()._tensors(), "calibration": torch.from_numpy(self.calibration_.table)}
 
     def _facts(self) -> dict[str, Any]:
         return {
             **super()._facts(),
-            "history": self.history_,
-            "interrupted": self.interrupted_,
             "step": self.step_,
             "age": self.calibration_.age,
-            "kept_errors": self.kept_errors_,
+            "kept_errors": self.held_out_errors_,
             "static": None if self.static_ is None else self.static_.state(),
         }
 
     def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
-        super()._restore(tensors, facts)
-        for name in ("history", "interrupted", "step", "kept_errors"):
-            setattr(self, f"{name}_", facts[name])
-        self.constants_ = tensors["constants"].numpy()
+        self.step_, self.held_out_errors_ = facts["step"], facts["kept_errors"]
         self.calibration_ = Calibration(tensors["calibration"].numpy(), facts["age"])
         self.static_ = None if facts["static"] is None else Scaler.from_state(facts["static"])
-        weights = plain.split(tensors, "network")
-        self.network_ = restored(lambda: self._network(seed=0), weights, find_device(self.device))
+        super()._restore(tensors, facts)  # makes the network, which depends on the static features
+
+    __getattr__ = moved_attributes({"kept_errors_": "held_out_errors_"})

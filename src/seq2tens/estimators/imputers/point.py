@@ -75,7 +75,7 @@ class PointImputer(Imputer):
 def _quantiles(errors: Values) -> Float[np.ndarray, "levels channels"]:
     table = np.zeros((len(LEVELS), errors.shape[1]))
     for channel, column in enumerate(errors.T):
-        seen = column[~np.isnan(column)]
-        if len(seen):
-            table[:, channel] = np.quantile(seen.astype(np.float64), LEVELS)
+        observed = column[~np.isnan(column)]
+        if len(observed):
+            table[:, channel] = np.quantile(observed.astype(np.float64), LEVELS)
     return table

@@ -24,9 +24,9 @@ from seq2tens import _checks as check
 from seq2tens._storage import Tensors
 from seq2tens.data import Sequences, held_out
 from seq2tens.estimators.devices import find_device
-from seq2tens.estimators.imputers.autoencoder import constants
 from seq2tens.estimators.imputers.base import Draws
 from seq2tens.estimators.imputers.formats import Values
+from seq2tens.estimators.imputers.network import constants
 from seq2tens.estimators.imputers.point import LEFT_OUT, PointImputer
 from seq2tens.estimators.saving import plain
 from seq2tens.estimators.seeds import RandomState, seed_of
@@ -75,7 +75,7 @@ class PyPOTSImputer(PointImputer):
     device: str = "auto"
 
     # Number of validation sequences used to select the best epoch (None: all).
-    _compared: ClassVar[int | None] = None
+    _n_validation: ClassVar[int | None] = None
 
     def _network(self, pypots: Any, **common: Any) -> Any:
         """Return the untrained model of PyPOTS; `common` are the arguments that all models share."""
@@ -89,15 +89,15 @@ class PyPOTSImputer(PointImputer):
         self.constants_ = constants(X)
         # The same entries on which `PointImputer` measures errors.
         trained, hidden = held_out(X.values, LEFT_OUT, np.random.default_rng(0))
-        known = {"X": self._cube(Sequences(trained, X.offsets))}
-        complete = {**known, "X_ori": self._cube(X)} if hidden.any() else {}
-        compared = {name: cube[: self._compared] for name, cube in complete.items()} or None
-        run = _Run(progress, self.time_limit)
-        with self._new_model(seed_of(self.random_state), run.hear) as model:
-            run.fit(model, known, compared)
+        train = {"X": self._cube(Sequences(trained, X.offsets))}
+        complete = {**train, "X_ori": self._cube(X)} if hidden.any() else {}
+        validation = {name: cube[: self._n_validation] for name, cube in complete.items()} or None
+        training = _Training(progress, self.time_limit)
+        with self._new_model(seed_of(self.random_state), training.on_message) as model:
+            training.fit(model, train, validation)
             state = model.best_model_dict or model.model.state_dict()
             self.weights_ = {name: tensor.detach().cpu().clone() for name, tensor in state.items()}
-        self.history_, self.timed_out_ = run.history, run.timed_out
+        self.history_, self.timed_out_ = training.history, training.timed_out
 
     def _fill(self, X: Sequences) -> Values:
         return self._predict(X, 0)[0]
@@ -114,11 +114,11 @@ class PyPOTSImputer(PointImputer):
         return np.where(np.isnan(self.constants_), values, self.constants_)
 
     @contextmanager
-    def _new_model(self, seed: int, hear: Callable[[str], object] = str) -> Iterator[Any]:
-        """Yield a new model with its own random state; log messages of PyPOTS go to `hear` only."""
+    def _new_model(self, seed: int, on_message: Callable[[str], object] = str) -> Iterator[Any]:
+        """Yield a new model with its own random state; log messages of PyPOTS go to `on_message` only."""
         pypots = import_pypots(type(self).__name__)
         device = find_device(self.device)
-        with initial(seed), _numpy_seeded(seed), _silenced(pypots.utils.logging.logger, hear):
+        with initial(seed), _numpy_seeded(seed), _silenced(pypots.utils.logging.logger, on_message):
             yield self._network(
                 pypots,
                 n_steps=self.n_steps_,
@@ -173,7 +173,7 @@ class _TimeIsUp(Exception):
 
 
 @dataclass
-class _Run:
+class _Training:
     """One training run: collects and shows what PyPOTS logs, and checks the time limit at every batch."""
 
     progress: Progress
@@ -182,37 +182,39 @@ class _Run:
     timed_out: bool = False
     network: nn.Module = field(init=False)
 
-    def fit(self, model: Any, known: dict[str, Cube], compared: dict[str, Cube] | None) -> None:
+    def fit(self, model: Any, train: dict[str, Cube], validation: dict[str, Cube] | None) -> None:
         """Train until the end or the time limit."""
         end = time.monotonic() + (self.time_limit or float("inf"))
         for name in ("_assemble_input_for_training", "_assemble_input_for_validating"):
-            setattr(model, name, self._watched(model, getattr(model, name), end))
+            setattr(model, name, self._with_time_limit(model, getattr(model, name), end))
         self.network = model.model
         self.progress.start(())
         try:
-            model.fit(known, compared)
+            model.fit(train, validation)
         except _TimeIsUp:
             self.timed_out = True
         finally:
             self.progress.close()
 
-    def hear(self, message: str) -> None:
+    def on_message(self, message: str) -> None:
         """Record the losses of an epoch if this log message reports them."""
-        found = EPOCH.match(message)
-        if found:
-            losses = {"loss": found["loss"], "validation_loss": found["validation"]}
-            row = {"epoch": float(found["epoch"]), **{k: float(v) for k, v in losses.items() if v}}
+        match = EPOCH.match(message)
+        if match:
+            losses = {"loss": match["loss"], "validation_loss": match["validation"]}
+            row = {"epoch": float(match["epoch"]), **{k: float(v) for k, v in losses.items() if v}}
             self.history.append(row)
             self.progress.epoch(row, self.network)
 
-    def _watched(self, model: Any, assemble: Callable[[Any], Any], end: float) -> Callable[[Any], Any]:
-        def watched(batch: Any) -> Any:
+    def _with_time_limit(
+        self, model: Any, assemble: Callable[[Any], Any], end: float
+    ) -> Callable[[Any], Any]:
+        def checked(batch: Any) -> Any:
             if time.monotonic() > end:
                 raise _TimeIsUp
             self.progress.advance(int(model.model.training))
             return assemble(batch)
 
-        return watched
+        return checked
 
 
 def import_pypots(purpose: str) -> Any:
@@ -241,7 +243,7 @@ def _numpy_seeded(seed: int) -> Iterator[None]:
 
 
 @contextmanager
-def _silenced(logger: logging.Logger, hear: Callable[[str], object]) -> Iterator[None]:
+def _silenced(logger: logging.Logger, on_message: Callable[[str], object]) -> Iterator[None]:
     """Suppress log messages and warnings, and raise errors, such as Ctrl-C, that PyPOTS would only log."""
     handled = sys.exc_info()[1]
 
@@ -249,7 +251,7 @@ def _silenced(logger: logging.Logger, hear: Callable[[str], object]) -> Iterator
         error = sys.exc_info()[1]
         if error is not None and error is not handled:
             raise error
-        hear(record.getMessage())
+        on_message(record.getMessage())
         return False
 
     logger.addFilter(raise_caught)

@@ -264,7 +264,7 @@ class CSDIImputer(PyPOTSImputer):
         "epochs": 2,
         "random_state": 0,
     }
-    _compared: ClassVar[int | None] = 32
+    _n_validation: ClassVar[int | None] = 32
 
     def _network(self, pypots: Any, **common: Any) -> Any:
         return pypots.imputation.CSDI(

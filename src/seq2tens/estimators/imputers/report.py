@@ -86,31 +86,33 @@ def imputation_report(
 
 def gap_lengths(X: Sequences) -> Int[np.ndarray, "steps channels"]:
     """Return the length of the gap that each missing entry belongs to; 0 for observed entries."""
-    seen = ~np.isnan(X.values)
-    before, after = last_observed(seen, X.starts), first_after(seen, X.offsets)
+    observed = ~np.isnan(X.values)
+    before, after = last_observed(observed, X.starts), first_after(observed, X.offsets)
     start = np.where(before >= 0, before + 1, X.starts[:, None])
     stop = np.where(after >= 0, after, np.repeat(X.offsets[1:], X.lengths)[:, None])
-    return np.where(seen, 0, stop - start)
+    return np.where(observed, 0, stop - start)
 
 
 def _table(entries: dict[str, np.ndarray], names: tuple[str, ...]) -> dict[str, np.ndarray]:
     rows: list[tuple[Any, ...]] = []
     for channel in (None, *range(len(names))):
-        own = np.ones(len(entries["gap"]), dtype=bool) if channel is None else entries["channel"] == channel
+        of_channel = (
+            np.ones(len(entries["gap"]), dtype=bool) if channel is None else entries["channel"] == channel
+        )
         name = ALL if channel is None else names[channel]
-        for gap, chosen in _by_gap(entries["gap"], own):
+        for gap, chosen in _by_gap(entries["gap"], of_channel):
             rows += [(name, gap, *_measured(entries, chosen, of_one=channel is not None))]
     header = ("channel", "gap", "entries", "error", "scaled_error", "covered", "width")
     return {title: np.array(column) for title, column in zip(header, zip(*rows, strict=True), strict=True)}
 
 
 def _by_gap(
-    gaps: Int[np.ndarray, " entries"], own: Bool[np.ndarray, " entries"]
+    gaps: Int[np.ndarray, " entries"], of_channel: Bool[np.ndarray, " entries"]
 ) -> list[tuple[str, Bool[np.ndarray, " entries"]]]:
     """Select all gaps, then those of every range that occurs."""
-    groups = [(ALL, own)]
+    groups = [(ALL, of_channel)]
     for low, high in zip(GAPS, (*GAPS[1:], None), strict=True):
-        inside = own & (gaps >= low) & (True if high is None else gaps < high)
+        inside = of_channel & (gaps >= low) & (True if high is None else gaps < high)
         name = f"{low}+" if high is None else str(low) if high == low + 1 else f"{low}-{high - 1}"
         groups.append((name, inside))
     return [(name, chosen) for name, chosen in groups if chosen.any()]

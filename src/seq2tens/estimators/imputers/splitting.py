@@ -17,7 +17,7 @@ LONGEST_PIECE = 256
 # With fewer pieces than this, entries are held out rather than whole pieces.
 FEWEST_PIECES = 10
 # Fraction that is held out, and number of copies of a held-out piece, each with other hidden entries.
-KEPT, COPIES = 0.1, 4
+HELD_OUT, COPIES = 0.1, 4
 
 
 class Split(NamedTuple):
@@ -32,12 +32,12 @@ def split(X: Sequences, hide: Hide, seed: int) -> Split:
     """Hold out a tenth of the pieces or, if there are few, of the observed entries."""
     generator, parts = np.random.default_rng([seed, 1]), pieces(X)
     if len(parts) < FEWEST_PIECES:
-        values, hidden = held_out(parts.values, KEPT, generator)
+        values, hidden = held_out(parts.values, HELD_OUT, generator)
         return Split(parts.with_values(values), parts, hidden)
     order = generator.permutation(len(parts))
-    kept = -(-len(parts) // round(1 / KEPT))
-    validation = parts[np.tile(np.sort(order[:kept]), COPIES)]
-    return Split(parts[np.sort(order[kept:])], validation, _hidden(validation, hide, seed))
+    n_held_out = -(-len(parts) // round(1 / HELD_OUT))
+    validation = parts[np.tile(np.sort(order[:n_held_out]), COPIES)]
+    return Split(parts[np.sort(order[n_held_out:])], validation, _hidden(validation, hide, seed))
 
 
 def pieces(X: Sequences) -> Sequences:

@@ -34,8 +34,9 @@ Labels = Shaped[np.ndarray, " rows"]
 class LearnsOn:
     """Mixin with `partial_fit`, `forget` and `merge` for linear models on random features.
 
-    A subclass checks labels (`_check_labels`), makes room for new ones (`_admit`), encodes them as columns
-    (`_encode`), and calibrates probabilities or intervals with held-out predictions (`_look_back`).
+    A subclass checks labels (`_check_labels`), makes room for new ones (`_register_targets`), encodes them
+    as columns (`_encode`), and calibrates probabilities or intervals with held-out predictions
+    (`_calibrate`).
     """
 
     features_: RandomLS2TFeatures
@@ -68,7 +69,7 @@ class LearnsOn:
         if not hasattr(self, "scales_"):
             self._check_fresh()
             self.calibrate(X, y)
-        sequences, labels = self._further(X, y)
+        sequences, labels = self._check_batch(X, y)
         self._begin_sums(sequences, labels)
         self._count(self.moments_.add, sequences, labels)
         return self._solve()
@@ -80,7 +81,7 @@ class LearnsOn:
         are never removed.
         """
         self._check_sums(self)
-        sequences, labels = self._further(X, y)
+        sequences, labels = self._check_batch(X, y)
         self.moments_.check_removable(len(sequences))
         self._count(self.moments_.subtract, sequences, labels)
         return self._solve()
@@ -122,13 +123,13 @@ class LearnsOn:
         del sequences, labels
         self._sum_parts(itertools.chain([first], stream), on)
         self._solve()
-        self._look_again(*sample)
+        self._recalibrate(*sample)
         return self
 
     def _check_labels(self, y: Any, n: int) -> Labels:
         raise NotImplementedError
 
-    def _admit(self, labels: Labels) -> None:
+    def _register_targets(self, labels: Labels) -> None:
         raise NotImplementedError
 
     def _encode(self, labels: Labels) -> Float[Tensor, "rows targets"]:
@@ -138,7 +139,7 @@ class LearnsOn:
         """Return the stratum of each sequence; each stratum is divided into folds separately."""
         return np.zeros(len(labels), dtype=int)
 
-    def _look_back(self, held_out: Float[Tensor, "rows targets"], labels: Labels) -> None:
+    def _calibrate(self, held_out: Float[Tensor, "rows targets"], labels: Labels) -> None:
         raise NotImplementedError
 
     def _linear_map(self, solution: Float[Tensor, "1+features targets"]) -> Ridge:
@@ -154,7 +155,7 @@ class LearnsOn:
     def _threads(self, n: int) -> int:
         raise NotImplementedError
 
-    def _further(self, X: Any, y: Any) -> tuple[Sequences, Labels]:
+    def _check_batch(self, X: Any, y: Any) -> tuple[Sequences, Labels]:
         """Check further sequences and labels, and convert them."""
         sequences = self._preprocess_collection(X, store_metadata=False)  # type: ignore[attr-defined]
         self._check_shape(sequences)  # type: ignore[attr-defined]
@@ -181,7 +182,7 @@ class LearnsOn:
 
     @torch.no_grad()
     def _choose_penalty(self, X: Sequences, labels: Labels) -> None:
-        self._admit(labels)
+        self._register_targets(labels)
         sample = self._sample(X)
         with ridge.torch_threads(self._threads(len(sample))):
             self.penalty_, _, held_out = ridge.choose_penalty(
@@ -191,12 +192,12 @@ class LearnsOn:
                 ridge.neighbours(self._strata(labels[sample])),
                 ridge.check_penalties(self.penalties),
             )
-        self._look_back(held_out, labels[sample])
+        self._calibrate(held_out, labels[sample])
 
     def _begin_sums(self, X: Sequences, labels: Labels) -> None:
         if not hasattr(self, "penalty_"):
             self._choose_penalty(X, labels)
-        self._admit(labels)
+        self._register_targets(labels)
         if not hasattr(self, "moments_"):
             self.moments_ = Moments.zeros(len(self.scales_[0]), self._encode(labels[:1]).shape[1])
 
@@ -213,34 +214,34 @@ class LearnsOn:
     def _sum_parts(self, parts: Iterator[Part], on: str) -> None:
         if on == "here":
             for part in parts:
-                sequences, labels = self._further(*load(part))
+                sequences, labels = self._check_batch(*load(part))
                 self._begin_sums(sequences, labels)
                 self._count(self.moments_.add, sequences, labels)
             return
-        begun = copy.copy(self)  # for the workers, without sums
-        for sums, classes in BACKENDS[on](begun, parts):
+        template = copy.copy(self)  # for the workers, without sums
+        for sums, classes in BACKENDS[on](template, parts):
             if hasattr(self, "moments_"):
                 self._merge_sums(sums, classes)
             else:
                 self._begin_with(sums, classes)
 
     def _first_sample(self, X: Any, y: Any) -> tuple[Sequences, Labels]:
-        sequences, labels = self._further(X, y)
+        sequences, labels = self._check_batch(X, y)
         rows = self._sample(sequences)
         return sequences[rows], labels[rows]
 
     @torch.no_grad()
-    def _look_again(self, X: Sequences, labels: Labels) -> None:
-        """Repeat `_look_back` for the first sequences, predicted from all the data but their fold."""
+    def _recalibrate(self, X: Sequences, labels: Labels) -> None:
+        """Repeat `_calibrate` for the first sequences, predicted from all the data but their fold."""
         with ridge.torch_threads(self._threads(len(self.moments_.second))):
             table = ridge.standardise(self._table(X), *self.scales_).double()
             folds = ridge.neighbours(self._strata(labels))
             held_out = self.equations_.held_out(self.moments_, table, self._encode(labels).double(), folds)
-        self._look_back(held_out.float(), labels)
+        self._calibrate(held_out.float(), labels)
 
     def _begin_with(self, sums: Moments, classes: np.ndarray | None) -> None:
         if classes is not None:
-            self._admit(classes)
+            self._register_targets(classes)
         self.moments_ = sums
 
     def _merge_sums(self, other: Moments, classes: np.ndarray | None) -> None:
@@ -265,8 +266,8 @@ class LearnsOn:
         )
 
     def _same_calibration(self, other: LearnsOn) -> bool:
-        mine, theirs = ([*model.scales_, *model.features_._tensors().values()] for model in (self, other))
-        return len(mine) == len(theirs) and all(map(torch.equal, mine, theirs))
+        tensors, others = ([*model.scales_, *model.features_._tensors().values()] for model in (self, other))
+        return len(tensors) == len(others) and all(map(torch.equal, tensors, others))
 
     def _sum_tensors(self) -> Tensors:
         """Return the tensors that `_restore_sums` needs; none if there are no sums."""

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from seq2tens import _checks as check
-from seq2tens._moved import warn_moved
+from seq2tens._moved import moved_attributes
 from seq2tens._storage import Tensors
 from seq2tens.data import Sequences
 from seq2tens.estimators.base import SequenceClassifier
@@ -139,7 +139,7 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
         )
         return as_labels(y, n)
 
-    def _admit(self, labels: Labels) -> None:
+    def _register_targets(self, labels: Labels) -> None:
         known = getattr(self, "classes_", labels[:0])
         check.require(
             known.dtype.kind == labels.dtype.kind,
@@ -161,7 +161,7 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
     def _strata(self, labels: Labels) -> np.ndarray:
         return np.searchsorted(self.classes_, labels)
 
-    def _look_back(self, held_out: Float[Tensor, "rows classes"], labels: Labels) -> None:
+    def _calibrate(self, held_out: Float[Tensor, "rows classes"], labels: Labels) -> None:
         codes = torch.from_numpy(np.searchsorted(self.classes_, labels))
         self._note_held_out(2 * held_out - 1, codes, torch.ones(len(codes)))
 
@@ -173,18 +173,12 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
 
     def _merge_sums(self, other: Moments, classes: np.ndarray | None) -> None:
         assert classes is not None
-        self._admit(classes)
+        self._register_targets(classes)
         aligned = replace(other)
         aligned.rearrange(np.searchsorted(self.classes_, classes).tolist(), self.n_classes_)
         super()._merge_sums(aligned, classes)
 
-    def __getattr__(self, name: str) -> Any:
-        # For one release. Not a property: scikit-learn reads all properties, which would warn each time.
-        if name != "sharpness_":
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        value = self.inverse_temperature_
-        warn_moved("sharpness_", "inverse_temperature_")
-        return value
+    __getattr__ = moved_attributes({"sharpness_": "inverse_temperature_"})
 
     def _predict_proba(self, X: Sequences) -> Float[np.ndarray, "rows classes"]:
         if self.head is not None:
@@ -205,8 +199,8 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
         return Probabilities(RidgeModule(self.features_, self.ridge_), self.inverse_temperature_)
 
     def _facts(self) -> dict[str, Any]:
-        own = {"sharpness": self.inverse_temperature_, "multilabel": self.multilabel_}
-        return {**self.features_._facts(), **super()._facts(), **own}
+        facts = {"sharpness": self.inverse_temperature_, "multilabel": self.multilabel_}
+        return {**self.features_._facts(), **super()._facts(), **facts}
 
     def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
         super()._restore(tensors, facts)
@@ -241,17 +235,17 @@ class RandomLS2TRegressor(RandomLS2T, SequenceRegressor):
         self._check_ridge()
         middle = self._predict(sequences)
         reach = self.spread_ * conformal.threshold(self.scores_, coverage).numpy()
-        ends = np.stack([middle - reach, middle + reach], axis=-1)
-        return ends[:, 0] if self.n_targets_ is None else ends
+        bounds = np.stack([middle - reach, middle + reach], axis=-1)
+        return bounds[:, 0] if self.n_targets_ is None else bounds
 
     def _fit(self, X: Sequences, y: Float[np.ndarray, "rows targets"], sample_weight: Any = None) -> None:
         weights = row_weights(sample_weight, torch.zeros(len(y), dtype=torch.int64))
         total = torch.ones(len(y)) if weights is None else weights
         if self.head is not None:
             return self._learn_head(X, y[:, 0] if self.n_targets_ is None else y, total)
-        self._admit(y)
+        self._register_targets(y)
         held_out, rows = self._learn(X, self._encode(y), total, self._strata(y))
-        return self._look_back(held_out, y[rows])
+        return self._calibrate(held_out, y[rows])
 
     def _predict(self, X: Sequences) -> Float[np.ndarray, "rows targets"]:
         if self.head is not None:
@@ -278,7 +272,7 @@ class RandomLS2TRegressor(RandomLS2T, SequenceRegressor):
         self.n_targets_ = n_targets
         return values.reshape(n, -1)
 
-    def _admit(self, labels: Labels) -> None:
+    def _register_targets(self, labels: Labels) -> None:
         """Set mean and spread, which standardise the targets, from the first values; then they are fixed."""
         if not hasattr(self, "level_"):
             spread = labels.std(axis=0)
@@ -287,12 +281,12 @@ class RandomLS2TRegressor(RandomLS2T, SequenceRegressor):
     def _encode(self, labels: Labels) -> Float[Tensor, "rows targets"]:
         return torch.from_numpy((labels - self.level_) / self.spread_).float()
 
-    def _look_back(self, held_out: Float[Tensor, "rows targets"], labels: Labels) -> None:
+    def _calibrate(self, held_out: Float[Tensor, "rows targets"], labels: Labels) -> None:
         self.scores_ = conformal.interval_scores(held_out.double() - self._encode(labels))
 
     def _facts(self) -> dict[str, Any]:
-        own = {"level": self.level_.tolist(), "spread": self.spread_.tolist()}
-        return {**self.features_._facts(), **super()._facts(), **own}
+        facts = {"level": self.level_.tolist(), "spread": self.spread_.tolist()}
+        return {**self.features_._facts(), **super()._facts(), **facts}
 
     def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
         super()._restore(tensors, facts)

@@ -55,11 +55,11 @@ def load(part: Part) -> tuple[Any, Any]:
 
 def part_sums(model: LearnsOn, part: Part) -> Sums:
     """Return the sums of one part and the classes of its targets; the calibrated model is not changed."""
-    own = copy.copy(model)
-    sequences, labels = own._further(*load(part))
-    own._begin_sums(sequences, labels)
-    own._count(own.moments_.add, sequences, labels)
-    return own.moments_, getattr(own, "classes_", None)
+    model = copy.copy(model)
+    sequences, labels = model._check_batch(*load(part))
+    model._begin_sums(sequences, labels)
+    model._count(model.moments_.add, sequences, labels)
+    return model.moments_, getattr(model, "classes_", None)
 
 
 def with_joblib(model: LearnsOn, parts: Iterator[Part]) -> Iterator[Sums]:

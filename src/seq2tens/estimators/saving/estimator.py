@@ -148,12 +148,12 @@ def _first(names: list[str], shapes: dict[str, tuple[int, ...]]) -> str:
 @contextmanager
 def _parameters_at_most(most: int) -> Iterator[None]:
     """Raise an error if modules built in this thread, within the context, have more parameters."""
-    thread, seen = threading.get_ident(), 0
+    thread, registered = threading.get_ident(), 0
 
     def count(*_: Any) -> None:
-        nonlocal seen
-        seen += threading.get_ident() == thread
-        require(seen <= most, f"the arguments must match the {most} tensors, got a larger network")
+        nonlocal registered
+        registered += threading.get_ident() == thread
+        require(registered <= most, f"the arguments must match the {most} tensors, got a larger network")
 
     hook = register_module_parameter_registration_hook(count)
     try:

@@ -63,13 +63,13 @@ def write(folder: Path, document: dict[str, Any], tensors: Tensors) -> None:
 def read(target: Path) -> SavedModel:
     """Read a model and check its digests; if it is replaced meanwhile, read the new one."""
     while True:
-        folder = _whole(target)
+        folder = _complete_folder(target)
         before = _identity(folder)
         try:
             document = _read_document(folder)
             return SavedModel(folder, document, _read_tensors(folder, document))
         except (ArgumentError, FileNotFoundError):
-            if _identity(_whole(target)) == before:
+            if _identity(_complete_folder(target)) == before:
                 raise
 
 
@@ -83,7 +83,7 @@ def replacing(target: Path) -> Iterator[Path]:
     with new_folder(target.parent, prefix) as new:
         yield new
         with exclusive(target.with_name(f"{prefix}lock")):
-            _put_in_place(new, target)
+            _replace_folder(new, target)
 
 
 def _previous(target: Path) -> Path:
@@ -103,7 +103,7 @@ def _check_target(target: Path) -> None:
     )
 
 
-def _put_in_place(new: Path, target: Path) -> None:
+def _replace_folder(new: Path, target: Path) -> None:
     """Replace the target by the new folder; meanwhile `read` finds the old one, which is moved aside."""
     previous = _previous(target)
     if target.exists():
@@ -126,7 +126,7 @@ def _copy_modes(old: Path, new: Path) -> None:
             shutil.copymode(old / name, new / name)
 
 
-def _whole(folder: Path) -> Path:
+def _complete_folder(folder: Path) -> Path:
     """Return the folder, or the previous one if a process was killed while replacing it."""
     return _previous(folder) if not folder.exists() and _previous(folder).exists() else folder
 
@@ -152,8 +152,8 @@ def _read_document(folder: Path) -> dict[str, Any]:
         document = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
         raise ArgumentError(_unreadable(path, error)) from error
-    ours = isinstance(document, dict) and set(document) == KEYS
-    require(ours, f"`path` must be the folder of a saved model, but {path} is something else")
+    is_saved_model = isinstance(document, dict) and set(document) == KEYS
+    require(is_saved_model, f"`path` must be the folder of a saved model, but {path} is something else")
     require(
         document["format"] in FORMATS,
         f"{path} must have format {' or '.join(map(str, FORMATS))}, got {document['format']}",

@@ -17,8 +17,8 @@ from sklearn.utils.parallel import delayed
 from seq2tens import _checks as check
 from seq2tens.experiments.baselines.base import (
     BaselineClassifier,
-    Chances,
     Labels,
+    Probabilities,
     Series,
     balanced_sample,
     check_grid,
@@ -79,17 +79,17 @@ class ARKernelClassifier(BaselineClassifier):
         rows = balanced_sample(labels, self.sample, seed)
         self.setting_ = self._choose([series[i] for i in rows], labels[rows], seed)
         self.train_ = self._transitions(series, self.setting_)
-        distances, self.diagonal_ = self._among(self.train_)
+        distances, self.diagonal_ = self._pairwise_distances(self.train_)
         self.unit_ = self.setting_.bandwidth * median(distances)
-        self._machine = machine(self.setting_.penalty).fit(np.exp(-distances / self.unit_), labels)
+        self._svm = svm(self.setting_.penalty).fit(np.exp(-distances / self.unit_), labels)
 
-    def _chances(self, series: Series) -> Chances:
+    def _probabilities(self, series: Series) -> Probabilities:
         new = self._transitions(series, self.setting_)
-        own = np.array([new.log_kernel(i, new, np.array([i]))[0] for i in range(len(series))])
+        diagonal = np.array([new.log_kernel(i, new, np.array([i]))[0] for i in range(len(series))])
         columns = np.arange(len(series))
         between = self._rows(partial(self.train_.log_kernel, other=new, columns=columns), len(self.train_))
-        distances = (self.diagonal_[:, None] + own) / 2 - between
-        return self._one_hot(self._machine.predict(np.exp(-distances.T / self.unit_)))
+        distances = (self.diagonal_[:, None] + diagonal) / 2 - between
+        return self._one_hot(self._svm.predict(np.exp(-distances.T / self.unit_)))
 
     def _check(self) -> None:
         for name in ("orders", "evidences", "bandwidths", "penalties"):
@@ -107,11 +107,11 @@ class ARKernelClassifier(BaselineClassifier):
             return Setting(*kernels[0], *grid[0])
         accuracies: dict[Setting, float] = {}
         for kernel in kernels:
-            distances, _ = self._among(self._transitions(series, Setting(*kernel, *grid[0])))
+            distances, _ = self._pairwise_distances(self._transitions(series, Setting(*kernel, *grid[0])))
             unit = median(distances)
             for bandwidth, penalty in grid:
                 gram = np.exp(-distances / (bandwidth * unit))
-                accuracy = held_out_accuracy(machine(penalty), gram, labels, folds)
+                accuracy = held_out_accuracy(svm(penalty), gram, labels, folds)
                 accuracies[Setting(*kernel, bandwidth, penalty)] = accuracy
         return max(accuracies, key=accuracies.__getitem__)
 
@@ -122,7 +122,7 @@ class ARKernelClassifier(BaselineClassifier):
     def _transitions(self, series: Series, setting: Setting) -> Transitions:
         return Transitions.of(series, setting.order, setting.evidence, self.alpha)
 
-    def _among(self, series: Transitions) -> tuple[Matrix, Float[np.ndarray, " rows"]]:
+    def _pairwise_distances(self, series: Transitions) -> tuple[Matrix, Float[np.ndarray, " rows"]]:
         """Distances of all pairs, and the log-kernel of each series with itself."""
         rows = self._rows(lambda i: series.log_kernel(i, series, np.arange(i + 1)), len(series))
         values = np.zeros((len(series), len(series)))
@@ -169,8 +169,8 @@ class Transitions:
         determinants = self._by_moments if width <= steps else self._by_steps
         n_batches = -(-len(columns) * min(width, steps) ** 2 // BATCH)
         parts = [determinants(row, other, part) for part in np.array_split(columns, n_batches)]
-        predictors, all_together = np.concatenate(parts, axis=1)
-        return (2 * self.alpha - 1) * predictors - self.alpha * all_together
+        predictors, all_columns = np.concatenate(parts, axis=1)
+        return (2 * self.alpha - 1) * predictors - self.alpha * all_columns
 
     def _by_moments(self, row: int, other: Transitions, columns: np.ndarray) -> np.ndarray:
         both = self._moments[row] + other._moments[columns]
@@ -227,7 +227,7 @@ def stratified_folds(labels: Labels, n_folds: int, seed: int) -> list[tuple[np.n
     return [(rows[train], rows[held_out]) for train, held_out in splitter.split(rows, labels[rows])]
 
 
-def machine(penalty: float) -> SVC:
+def svm(penalty: float) -> SVC:
     """A support vector machine; without `random_state` it would use numpy's global generator."""
     return SVC(C=penalty, kernel="precomputed", random_state=0)
 

@@ -15,7 +15,7 @@ from seq2tens.estimators.base import PlainClassifier
 from seq2tens.estimators.seeds import RandomState, seed_of
 
 Labels = Int[np.ndarray, " rows"]
-Chances = Float[np.ndarray, "rows classes"]
+Probabilities = Float[np.ndarray, "rows classes"]
 Series = list[Float[np.ndarray, "time channels"]]
 
 
@@ -24,7 +24,7 @@ class BaselineClassifier(PlainClassifier):
     """The base class of baselines.
 
     Subclasses implement `_learn(series, labels, seed)`, where labels are indices of classes, and
-    `_chances(series)`.
+    `_probabilities(series)`.
 
     Args:
         scaling: standardise each channel with the statistics of the training data (`"channel"`) or of each
@@ -44,8 +44,8 @@ class BaselineClassifier(PlainClassifier):
         self.preparation_ = Preparation(self.scaling).fit(X)
         self._learn(self._series(X), np.searchsorted(self.classes_, y), seed)
 
-    def _predict_proba(self, X: Sequences) -> Chances:
-        return self._chances(self._series(X))
+    def _predict_proba(self, X: Sequences) -> Probabilities:
+        return self._probabilities(self._series(X))
 
     def _series(self, X: Sequences) -> Series:
         return [sequence.astype(np.float64) for sequence in self.preparation_.transform(X)]
@@ -53,14 +53,14 @@ class BaselineClassifier(PlainClassifier):
     def _parallel(self, calls: Any) -> list[Any]:
         return Parallel(n_jobs=self.n_jobs, prefer="threads")(calls)
 
-    def _one_hot(self, labels: Labels) -> Chances:
+    def _one_hot(self, labels: Labels) -> Probabilities:
         """One-hot probabilities, for a classifier without probabilities."""
         return np.eye(self.n_classes_)[labels]
 
     def _learn(self, series: Series, labels: Labels, seed: int) -> None:
         raise NotImplementedError
 
-    def _chances(self, series: Series) -> Chances:
+    def _probabilities(self, series: Series) -> Probabilities:
         raise NotImplementedError
 
 

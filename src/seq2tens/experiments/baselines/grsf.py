@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from sklearn.utils.parallel import delayed
 
 from seq2tens import _checks as check
-from seq2tens.experiments.baselines.base import BaselineClassifier, Chances, Labels, Series, lengths_of
+from seq2tens.experiments.baselines.base import BaselineClassifier, Labels, Probabilities, Series, lengths_of
 
 Rows = Int[np.ndarray, " rows"]
 # Larger than any distance of standardised subsequences: for series that are shorter than a shapelet.
@@ -49,10 +49,12 @@ class GRSFClassifier(BaselineClassifier):
         seeds = np.random.default_rng(seed).integers(2**31, size=self.n_trees)
         self.trees_ = self._parallel(delayed(self._tree)(collection, one_hot, int(s)) for s in seeds)
 
-    def _chances(self, series: Series) -> Chances:
+    def _probabilities(self, series: Series) -> Probabilities:
         collection = Collection.of(series)
-        chances = self._parallel(delayed(_route)(tree, collection, self.n_classes_) for tree in self.trees_)
-        return np.mean(chances, axis=0)
+        probabilities = self._parallel(
+            delayed(_route)(tree, collection, self.n_classes_) for tree in self.trees_
+        )
+        return np.mean(probabilities, axis=0)
 
     def _check(self) -> None:
         check.positive_int("n_trees", self.n_trees)
@@ -60,28 +62,28 @@ class GRSFClassifier(BaselineClassifier):
         check.positive_int("shortest", self.shortest)
         check.require(0 < self.longest <= 1, f"`longest` must lie in (0, 1], got {self.longest}")
 
-    def _tree(self, collection: Collection, one_hot: Chances, seed: int) -> Node:
+    def _tree(self, collection: Collection, one_hot: Probabilities, seed: int) -> Node:
         generator = np.random.default_rng(seed)
         return self._grow(collection, one_hot, generator.integers(len(one_hot), size=len(one_hot)), generator)
 
     def _grow(
-        self, collection: Collection, one_hot: Chances, rows: Rows, generator: np.random.Generator
+        self, collection: Collection, one_hot: Probabilities, rows: Rows, generator: np.random.Generator
     ) -> Node:
         """Grow the subtree of a node that these rows have reached."""
-        chances = one_hot[rows].mean(axis=0)
-        if chances.max() == 1:
-            return Node(chances)
+        probabilities = one_hot[rows].mean(axis=0)
+        if probabilities.max() == 1:
+            return Node(probabilities)
         best = Split(0.0, 0.0)
         for _ in range(self.n_shapelets):
             drawn = self._draw(collection, rows, generator)
             distances = collection.distances(drawn, rows)
             split = best_split(distances, one_hot[rows])
             if split.gain > best.gain:
-                best, shapelet, near = split, drawn, distances < split.threshold
+                best, shapelet, left = split, drawn, distances < split.threshold
         if best.gain == 0:
-            return Node(chances)
-        branches = [self._grow(collection, one_hot, rows[side], generator) for side in (near, ~near)]
-        return Node(chances, shapelet, best.threshold, branches[0], branches[1])
+            return Node(probabilities)
+        branches = [self._grow(collection, one_hot, rows[side], generator) for side in (left, ~left)]
+        return Node(probabilities, shapelet, best.threshold, branches[0], branches[1])
 
     def _draw(self, collection: Collection, rows: Rows, generator: np.random.Generator) -> Shapelet:
         row = generator.choice(rows)
@@ -113,11 +115,11 @@ class Split(NamedTuple):
 class Node(NamedTuple):
     """A node: probabilities of the classes and, unless it is a leaf, its split and its children."""
 
-    chances: Float[np.ndarray, " classes"]
+    probabilities: Float[np.ndarray, " classes"]
     shapelet: Shapelet | None = None
     threshold: float = 0.0
-    near: Any = None
-    far: Any = None
+    left: Any = None
+    right: Any = None
 
 
 class Collection(NamedTuple):
@@ -161,9 +163,9 @@ class Collection(NamedTuple):
         products = np.where(varies, windows @ shapelet.values / size, 0) / np.sqrt(
             np.where(varies, variance, 1)
         )
-        found = np.maximum(varies + np.mean(shapelet.values**2) - 2 * products, 0)
-        inside = np.arange(found.shape[1]) <= (self.lengths[rows] - size)[:, None]
-        return np.sqrt(np.where(inside, found, ABSENT**2).min(axis=1))
+        squares = np.maximum(varies + np.mean(shapelet.values**2) - 2 * products, 0)
+        inside = np.arange(squares.shape[1]) <= (self.lengths[rows] - size)[:, None]
+        return np.sqrt(np.where(inside, squares, ABSENT**2).min(axis=1))
 
 
 def _standardised(values: Float[np.ndarray, " steps"]) -> Float[np.ndarray, " steps"]:
@@ -173,12 +175,12 @@ def _standardised(values: Float[np.ndarray, " steps"]) -> Float[np.ndarray, " st
     return np.zeros_like(values) if constant else deviation / np.sqrt(variance)
 
 
-def best_split(distances: Float[np.ndarray, " rows"], one_hot: Chances) -> Split:
+def best_split(distances: Float[np.ndarray, " rows"], one_hot: Probabilities) -> Split:
     """The threshold with the largest gain; a gain of 0 if all distances are equal."""
     order = np.argsort(distances)
     ordered, counts = distances[order], np.cumsum(one_hot[order], axis=0)
-    near, total = counts[:-1], counts[-1]
-    conditional = _entropies(near) + _entropies(total - near)
+    left, total = counts[:-1], counts[-1]
+    conditional = _entropies(left) + _entropies(total - left)
     gains = (_entropies(total[None]) - conditional) / len(distances)
     gains[ordered[1:] - ordered[:-1] <= 1e-9] = 0
     if len(gains) == 0 or gains.max() <= 1e-12:
@@ -194,17 +196,17 @@ def _entropies(counts: Float[np.ndarray, "sets classes"]) -> Float[np.ndarray, "
     return totals * np.log(np.maximum(totals, 1)) - (counts * logarithms).sum(axis=1)
 
 
-def _route(tree: Node, collection: Collection, n_classes: int) -> Chances:
+def _route(tree: Node, collection: Collection, n_classes: int) -> Probabilities:
     """The class probabilities in the leaves that the series reach."""
-    chances = np.empty((len(collection.lengths), n_classes))
-    open_ends = [(tree, np.arange(len(collection.lengths)))]
-    while open_ends:
-        node, rows = open_ends.pop()
+    probabilities = np.empty((len(collection.lengths), n_classes))
+    pending = [(tree, np.arange(len(collection.lengths)))]
+    while pending:
+        node, rows = pending.pop()
         if len(rows) == 0:
             continue
         if node.shapelet is None:
-            chances[rows] = node.chances
+            probabilities[rows] = node.probabilities
             continue
-        near = collection.distances(node.shapelet, rows) < node.threshold
-        open_ends += [(node.near, rows[near]), (node.far, rows[~near])]
-    return chances
+        left = collection.distances(node.shapelet, rows) < node.threshold
+        pending += [(node.left, rows[left]), (node.right, rows[~left])]
+    return probabilities

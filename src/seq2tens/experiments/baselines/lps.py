@@ -16,8 +16,8 @@ from sklearn.utils.parallel import delayed
 from seq2tens import _checks as check
 from seq2tens.experiments.baselines.base import (
     BaselineClassifier,
-    Chances,
     Labels,
+    Probabilities,
     Series,
     balanced_sample,
     check_grid,
@@ -78,7 +78,7 @@ class LPSClassifier(BaselineClassifier):
         self.trees_ = self._grow(channels, self.setting_, self.n_trees, generator)
         self.patterns_, self.labels_ = self._patterns(self.trees_, channels), labels
 
-    def _chances(self, series: Series) -> Chances:
+    def _probabilities(self, series: Series) -> Probabilities:
         patterns = self._patterns(self.trees_, Channels.of(series))
         nearest = pairwise_distances_argmin(patterns, self.patterns_, metric="manhattan")
         return self._one_hot(self.labels_[nearest])

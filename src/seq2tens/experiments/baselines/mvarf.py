@@ -19,8 +19,8 @@ from sklearn.utils.parallel import delayed
 from seq2tens import _checks as check
 from seq2tens.experiments.baselines.base import (
     BaselineClassifier,
-    Chances,
     Labels,
+    Probabilities,
     Series,
     check_grid,
     differences,
@@ -88,7 +88,7 @@ class MVARFClassifier(BaselineClassifier):
             pasts = pasts_of(series, order, VIEWS)
             forests = [self._grow(past, labels, n_leaves, seed) for past in pasts]
             errors = [
-                centred(self._parallel(delayed(forest.unseen_errors)(past) for forest in of_view))
+                centred(self._parallel(delayed(forest.out_of_bag_errors)(past) for forest in of_view))
                 for past, of_view in zip(pasts, forests, strict=True)
             ]
             for n_views, penalty in itertools.product(range(1, VIEWS + 1), self.penalties):
@@ -97,24 +97,24 @@ class MVARFClassifier(BaselineClassifier):
                 if score > best:
                     best, self.setting_ = score, Setting(order, n_leaves, n_views, penalty)
                     self.forests_, chosen = forests[:n_views], features
-        self.machine_ = machine(self.setting_.penalty).fit(chosen, labels)
+        self.svm_ = svm(self.setting_.penalty).fit(chosen, labels)
 
     def _grow(self, past: Past, labels: Labels, n_leaves: int, seed: int) -> list[Forest]:
         lags = np.unique(np.linspace(1, past.values.shape[1], LAGS).round().astype(int))
         places = list(itertools.product(range(self.n_classes_), lags))
         seeds = np.random.default_rng(seed).integers(2**31, size=(len(places), self.n_trees))
         return self._parallel(
-            delayed(Forest.grow)(past, np.flatnonzero(labels == label), int(n_lags), n_leaves, of_trees)
-            for (label, n_lags), of_trees in zip(places, seeds, strict=True)
+            delayed(Forest.grow)(past, np.flatnonzero(labels == label), int(n_lags), n_leaves, tree_seeds)
+            for (label, n_lags), tree_seeds in zip(places, seeds, strict=True)
         )
 
-    def _chances(self, series: Series) -> Chances:
+    def _probabilities(self, series: Series) -> Probabilities:
         pasts = pasts_of(series, self.setting_.order, self.setting_.n_views)
         features = [
             centred(self._parallel(delayed(forest.errors)(past) for forest in of_view))
             for past, of_view in zip(pasts, self.forests_, strict=True)
         ]
-        return self._one_hot(self.machine_.predict(np.hstack(features)))
+        return self._one_hot(self.svm_.predict(np.hstack(features)))
 
     def _check(self) -> None:
         check.positive_int("n_trees", self.n_trees)
@@ -141,11 +141,11 @@ def standardised(values: Float[np.ndarray, "time channels"]) -> Float[np.ndarray
 
 def centred(errors: list[Errors]) -> Float[np.ndarray, "series errors"]:
     """Concatenate errors and subtract the mean of each series."""
-    together = np.concatenate(errors, axis=1)
-    return together - together.mean(axis=1, keepdims=True)
+    features = np.concatenate(errors, axis=1)
+    return features - features.mean(axis=1, keepdims=True)
 
 
-def machine(penalty: float) -> Pipeline:
+def svm(penalty: float) -> Pipeline:
     """A support vector machine on standardised features."""
     return make_pipeline(StandardScaler(), SVC(C=penalty, random_state=0))
 
@@ -158,7 +158,7 @@ def accuracy_in_folds(
     if folds < 2:
         return 0.0
     splits = StratifiedKFold(folds, shuffle=True, random_state=seed)
-    return float(cross_val_score(machine(penalty), features, labels, cv=splits).mean())
+    return float(cross_val_score(svm(penalty), features, labels, cv=splits).mean())
 
 
 class Past(NamedTuple):
@@ -203,16 +203,16 @@ class Forest:
     def grow(
         cls,
         past: Past,
-        own: Int[np.ndarray, " own"],
+        of_class: Int[np.ndarray, " series"],
         n_lags: int,
         n_leaves: int,
         seeds: Int[np.ndarray, " trees"],
     ) -> Forest:
-        """Grow trees on the series `own` of a class; each leaves out at least one series if there are two."""
-        predictors, size = past.predictors(n_lags), max(round(PART * len(own)), 1)
+        """Grow trees on the series of a class; each leaves out at least one series if there are two."""
+        predictors, size = past.predictors(n_lags), max(round(PART * len(of_class)), 1)
         trees, members = [], []
         for seed in map(int, seeds):
-            members.append(np.random.default_rng(seed).choice(own, size, replace=False))
+            members.append(np.random.default_rng(seed).choice(of_class, size, replace=False))
             rows = past.rows(members[-1])
             tree = DecisionTreeRegressor(max_leaf_nodes=n_leaves, max_features=1 / 3, random_state=seed)
             trees.append(tree.fit(predictors[rows], past.changes[rows]))
@@ -220,18 +220,18 @@ class Forest:
 
     def errors(self, past: Past) -> Errors:
         """Logarithms of the mean squared errors by series and channel, averaged over trees."""
-        return np.mean(self._of_trees(past), axis=0)
+        return np.mean(self._tree_errors(past), axis=0)
 
-    def unseen_errors(self, past: Past) -> Errors:
+    def out_of_bag_errors(self, past: Past) -> Errors:
         """The same for training series, averaged over trees that were not grown on the series, or over all
         trees if there are none."""
         weights = np.ones((len(self.trees), len(past.lengths)))
         for weight, members in zip(weights, self.members, strict=True):
             weight[members] = 0.0
         weights[:, ~weights.any(axis=0)] = 1.0
-        return np.einsum("tsc,ts->sc", self._of_trees(past), weights / weights.sum(axis=0))
+        return np.einsum("tsc,ts->sc", self._tree_errors(past), weights / weights.sum(axis=0))
 
-    def _of_trees(self, past: Past) -> Float[np.ndarray, "trees series channels"]:
+    def _tree_errors(self, past: Past) -> Float[np.ndarray, "trees series channels"]:
         predictors, starts = past.predictors(self.n_lags), np.cumsum(past.lengths) - past.lengths
         squares = [
             (tree.predict(predictors).reshape(past.changes.shape) - past.changes) ** 2 for tree in self.trees

@@ -13,8 +13,8 @@ from sklearn.ensemble import RandomForestClassifier
 from seq2tens import _checks as check
 from seq2tens.experiments.baselines.base import (
     BaselineClassifier,
-    Chances,
     Labels,
+    Probabilities,
     Series,
     check_grid,
     differences,
@@ -70,7 +70,7 @@ class SMTSClassifier(BaselineClassifier):
                     best, self.setting_ = forest.oob_score_, Setting(n_trees, n_leaves)
                     self.trees_, self.forest_ = trees.estimators_[:n_trees], forest
 
-    def _chances(self, series: Series) -> Chances:
+    def _probabilities(self, series: Series) -> Probabilities:
         rows, lengths = observations(series), lengths_of(series)
         bags = [bag(tree, rows, lengths) for tree in self.trees_]
         return self.forest_.predict_proba(np.concatenate(bags, axis=1))

@@ -22,12 +22,12 @@ from seq2tens.experiments.core.rows import AnyRow
 
 KILLED = f"ended by {signal.SIGKILL.name}"
 # Exit code of a worker if another process is running the cell.
-TAKEN = 75
+EXIT_TAKEN = 75
 # Libraries read these variables when they are loaded, so they are set for the new process.
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 # Read by glibc. Without them, tensors of some megabytes are returned to the system when they are freed, and
 # the next one needs new pages: this takes a tenth of a training step of FCN-LS2T on the stays.
-HEAP = {"MALLOC_MMAP_THRESHOLD_": str(2**26), "MALLOC_TRIM_THRESHOLD_": str(2**30)}
+MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(2**26), "MALLOC_TRIM_THRESHOLD_": str(2**30)}
 # How long a process may take to end after SIGTERM.
 GRACE_SECONDS = 10.0
 
@@ -148,7 +148,7 @@ def _launch(request: Request, answer: Path) -> subprocess.Popen[bytes]:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=log,
-            env=HEAP | os.environ | dict.fromkeys(THREADS, str(request.threads)),
+            env=MALLOC | os.environ | dict.fromkeys(THREADS, str(request.threads)),
             start_new_session=True,  # Ctrl-C reaches this process only, which then stops the others
         )
     assert process.stdin is not None
@@ -166,7 +166,7 @@ def _close(process: subprocess.Popen[bytes]) -> None:
 
 
 def _outcome(request: Request, code: int, answer: Path) -> Outcome:
-    if code == TAKEN:
+    if code == EXIT_TAKEN:
         return Outcome(request.cell)
     if code == 0 and answer.exists():
         row = registry.find(request.cell.experiment).table.row
@@ -177,8 +177,8 @@ def _outcome(request: Request, code: int, answer: Path) -> Outcome:
 def _reason(request: Request, code: int) -> str:
     if code < 0:
         return f"ended by {signal.Signals(-code).name}"
-    said = request.log.read_text(errors="replace").strip().splitlines()
-    return f"{said[-1].strip() if said else f'exit code {code}'} (more in {request.log})"
+    lines = request.log.read_text(errors="replace").strip().splitlines()
+    return f"{lines[-1].strip() if lines else f'exit code {code}'} (more in {request.log})"
 
 
 def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:

@@ -20,7 +20,7 @@ from seq2tens.experiments.core.progress import Style
 from seq2tens.experiments.core.runner import Summary, collect, prepare, record
 
 # How often a cell is submitted again after its machine was lost.
-SECOND_CHANCES = 2
+RETRIES = 2
 # How long it then waits for the lock of the first attempt, if machines share their files.
 PATIENCE_SECONDS = 60.0
 CONNECT_SECONDS = 10.0
@@ -129,7 +129,7 @@ def _outcomes(ray: Any, requests: Sequence[Request]) -> Iterator[Outcome]:
         outcome = _result(ray, reference, request)
         if outcome is not None:
             yield outcome
-        elif losses < SECOND_CHANCES:
+        elif losses < RETRIES:
             again = replace(request, patience=PATIENCE_SECONDS)
             running[submit(again)] = (again, losses + 1)
         else:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from seq2tens.experiments.core.processes import TAKEN, Request
+from seq2tens.experiments.core.processes import EXIT_TAKEN, Request
 from seq2tens.experiments.core.registry import measure
 
 
@@ -29,7 +29,7 @@ def main() -> int:
         with FileLock(request.lock, timeout=request.patience):
             _answer(request, Path(message["answer"]))
     except Timeout:
-        return TAKEN
+        return EXIT_TAKEN
     return 0
 
 

@@ -40,7 +40,7 @@ from seq2tens.models.gpvae import GPVAE, HELD_OUT_METRICS, IncompleteSource, Neg
 from seq2tens.training import CSVLog, Result, Source, Subset, fit
 from seq2tens.training.rng import initial
 
-RULES: dict[str, Fill] = {"mean": by_mean, "forward": by_forward}
+SIMPLE_FILLS: dict[str, Fill] = {"mean": by_mean, "forward": by_forward}
 # Columns about training, for rules that are not trained.
 NOT_TRAINED = {
     **dict.fromkeys(("validation_nll", "validation_mse", "epochs", "parameters", "epoch_seconds")),
@@ -158,8 +158,8 @@ def measure(
 def _train(cell: ImputationCell, parts: Parts, checkpoint: Path | None) -> Trained:
     if cell.model == "data-mean":
         return Trained(by_data_mean(channel_means(parts.train)))
-    if cell.model in RULES:
-        return Trained(RULES[cell.model])
+    if cell.model in SIMPLE_FILLS:
+        return Trained(SIMPLE_FILLS[cell.model])
     if MODELS[cell.model].network is None:
         return _train_imputer(cell, parts)
     return _train_network(cell, parts, checkpoint)

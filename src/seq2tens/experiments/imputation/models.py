@@ -149,11 +149,11 @@ MODELS: dict[str, Model] = {model.name: model for model in _LIST}
 def network(dataset: str, model: str) -> GPVAE:
     """Create a network with the published settings."""
     check.choice("dataset", dataset, tuple(SETTINGS))
-    settings, own = SETTINGS[dataset], MODELS[model].network
-    check.require(own is not None, f"`model` must be an autoencoder, got {model!r}")
+    settings, overrides = SETTINGS[dataset], MODELS[model].network
+    check.require(overrides is not None, f"`model` must be an autoencoder, got {model!r}")
     options: dict[str, Any] = {
         "prior": Prior("cauchy", length_scale=settings.length_scale, scale=settings.scale)
     }
     if MODELS[model].steps:
         options["steps"] = settings.steps
-    return GPVAE(settings.n_channels, **{**options, **settings.network, **(own or {})})
+    return GPVAE(settings.n_channels, **{**options, **settings.network, **(overrides or {})})

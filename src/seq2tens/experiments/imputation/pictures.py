@@ -50,8 +50,8 @@ def _frames(steps: Float[Tensor, "time channels"], image: tuple[int, int, int]) 
 
 def _with_gaps(batch: IncompleteBatch, row: int, image: tuple[int, int, int]) -> Frames:
     """The frames with missing entries in a separate colour."""
-    seen = _frames(batch.observed[row].float(), image)
-    return np.where(seen > 0, _frames(batch.values[row], image), MISSING)
+    observed = _frames(batch.observed[row].float(), image)
+    return np.where(observed > 0, _frames(batch.values[row], image), MISSING)
 
 
 def _line(frames: Frames) -> Float[np.ndarray, "height width 3"]:

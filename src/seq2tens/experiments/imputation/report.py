@@ -129,12 +129,12 @@ def _in_orders(paired: PairedDifference | None) -> str:
 
 
 def _of_set(dataset: str, runs: Sequence[ImputationRuns], scope: ReportOptions) -> Part:
-    own = [group for group in runs if group.dataset == dataset]
-    blocks: list[Block] = [_scores(dataset, own), *_paired(dataset, own)]
-    if short := [group for group in own if not group.whole]:
+    of_set = [group for group in runs if group.dataset == dataset]
+    blocks: list[Block] = [_scores(dataset, of_set), *_paired(dataset, of_set)]
+    if short := [group for group in of_set if not group.whole]:
         blocks.append(_short(dataset, short))
     if scope.folder is not None:
-        files = [(group, cell_files(scope.folder, group.rows[0].key)) for group in longest(own, dataset)]
+        files = [(group, cell_files(scope.folder, group.rows[0].key)) for group in longest(of_set, dataset)]
         blocks += _curve_table(dataset, files)
         if scope.details:
             blocks += [*_curve(dataset, files), *_calibration(dataset, files), *_frames(dataset, files)]
@@ -145,10 +145,10 @@ def _scores(dataset: str, runs: Sequence[ImputationRuns]) -> Table:
     """The table of all models, run or not, with the paper's numbers."""
     rows: list[tuple[Entry, ...]] = []
     for name, model in MODELS.items():
-        own = [_score_row(group) for group in runs if group.model == name and group.whole]
+        scored = [_score_row(group) for group in runs if group.model == name and group.whole]
         absent = (not_run(published(model.label, dataset, measure)) for measure in COLUMNS[dataset])
         in_paper = name in SETTINGS[dataset].models
-        rows += own or ([(Entry(model.label), count(0), Entry(NONE), *absent)] if in_paper else [])
+        rows += scored or ([(Entry(model.label), count(0), Entry(NONE), *absent)] if in_paper else [])
     parts = [f"{group.rows[0].n_train:,} / {group.rows[0].n_test:,}" for group in runs if group.whole][:1]
     sizes = f" Sequences for training and test: {parts[0]}." if parts else ""
     notes = (
@@ -156,7 +156,7 @@ def _scores(dataset: str, runs: Sequence[ImputationRuns]) -> Table:
         f"and ours less the paper's. {NOTES[dataset]}{sizes}"
     )
     header = ("model", "runs", "epochs", *(TITLES[name] for name in COLUMNS[dataset]))
-    caption = f"{SETS[dataset]}, test part, beside the published numbers"
+    caption = f"{SETS[dataset]}, test part, with the published numbers below ours"
     return Table(f"{dataset}-scores", caption, header, tuple(rows), notes=(notes,), main=True)
 
 

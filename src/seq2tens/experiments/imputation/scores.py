@@ -137,7 +137,7 @@ class Tally:
             return
         self.has_density = True
         self._sum("nll", filled.nll[batch.hidden])
-        count = self._count_chances if self.binary else self._count_places
+        count = self._count_probabilities if self.binary else self._count_places
         count(filled.place[batch.hidden].numpy(), truth.numpy())
 
     def scores(self) -> dict[str, float | None]:
@@ -161,10 +161,10 @@ class Tally:
         if not self.has_density:
             return []
         if self.binary:
-            there = self.counts > 0
-            counts = self.counts[there]
+            occupied = self.counts > 0
+            counts = self.counts[occupied]
             triples = zip(
-                self.predicted[there] / counts, self.frequencies[there] / counts, counts, strict=True
+                self.predicted[occupied] / counts, self.frequencies[occupied] / counts, counts, strict=True
             )
         else:
             levels = np.arange(1, LEVELS + 1) / LEVELS
@@ -179,7 +179,7 @@ class Tally:
     def _sum(self, name: str, entries: Tensor) -> None:
         self.sums[name] += float(entries.double().sum())
 
-    def _count_chances(self, chance: np.ndarray, truth: np.ndarray) -> None:
+    def _count_probabilities(self, chance: np.ndarray, truth: np.ndarray) -> None:
         level = np.minimum((chance * LEVELS).astype(np.int64), LEVELS - 1)
         self.counts += np.bincount(level, minlength=LEVELS)
         self.predicted += np.bincount(level, chance, minlength=LEVELS)
@@ -216,10 +216,10 @@ def auroc(features: Float[np.ndarray, "n features"], labels: Shaped[np.ndarray, 
     options = TWO_CLASSES if len(np.unique(labels)) == 2 else MORE_CLASSES
     classifier = LogisticRegression(**options)
     classifier.fit(features[:half].astype(np.float32, copy=False), labels[:half])
-    chances = classifier.predict_proba(features[half:].astype(np.float32, copy=False))
-    if chances.shape[1] == 2:
-        return float(roc_auc_score(labels[half:], chances[:, 1]))
-    return float(roc_auc_score(labels[half:], chances, multi_class="ovr", labels=classifier.classes_))
+    probabilities = classifier.predict_proba(features[half:].astype(np.float32, copy=False))
+    if probabilities.shape[1] == 2:
+        return float(roc_auc_score(labels[half:], probabilities[:, 1]))
+    return float(roc_auc_score(labels[half:], probabilities, multi_class="ovr", labels=classifier.classes_))
 
 
 def aurocs(

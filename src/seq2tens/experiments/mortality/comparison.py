@@ -19,8 +19,8 @@ def single_runs(rows: Sequence[MortalityRow]) -> Table | None:
     """Models with the published settings, compared with the authors' runs; None if there are none."""
     chosen = [row for row in _whole(rows) if row.split == 0 and row.settings == "published"]
     lines = [
-        (Entry(MODELS[model].label), Entry(recipe), *_compared(Runs(own), theirs))
-        for (model, recipe), own in grouped(chosen, "model", "recipe").items()
+        (Entry(MODELS[model].label), Entry(recipe), *_compared(Runs(rows), theirs))
+        for (model, recipe), rows in grouped(chosen, "model", "recipe").items()
         if (theirs := RUNS.get(model))
     ]
     compared = [f"{title}{what}" for title in ("AUPRC", "AUROC") for what in ("", ", their range")]
@@ -43,8 +43,8 @@ def later_splits(rows: Sequence[MortalityRow]) -> Table | None:
     if not chosen:
         return None
     ours = [
-        (Entry(MODELS[model].label), Entry(f"ours, {recipe}, {settings}"), *_later(Runs(own)))
-        for (model, recipe, settings), own in grouped(chosen, "model", "recipe", "settings").items()
+        (Entry(MODELS[model].label), Entry(f"ours, {recipe}, {settings}"), *_later(Runs(rows)))
+        for (model, recipe, settings), rows in grouped(chosen, "model", "recipe", "settings").items()
     ]
     theirs = [
         (Entry(name), Entry("reported"), count(5), *(_percent(score) for score in scores))

@@ -66,13 +66,13 @@ class ZerosInFront:
         return FrontPadded(scaled.with_values(np.nan_to_num(scaled.values)), _labels(part), self.n_steps)
 
     def _channels(self, sequences: Sequences) -> Sequences:
-        seen, times, starts = ~np.isnan(sequences.values), sequences.times, sequences.starts
+        observed, times, starts = ~np.isnan(sequences.values), sequences.times, sequences.starts
         assert times is not None
         assert sequences.static is not None
-        last = last_observed(seen, starts)
+        last = last_observed(observed, starts)
         channels = (
             times[np.maximum(last, starts[:, None])],
-            seen,
+            observed,
             np.repeat(sequences.static, sequences.lengths, axis=0),
             times[:, None],
             values_at(sequences.values, last, np.asarray(self.fill)),

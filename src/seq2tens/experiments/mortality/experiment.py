@@ -199,10 +199,10 @@ def best_threshold(logits: Float[Tensor, "rows 2"], labels: Tensor) -> float:
 
     Candidates are 1/2 and the midpoints between probabilities that occur.
     """
-    chances, deaths = _probabilities(logits), labels.numpy() == 1
-    levels = np.unique(np.concatenate([[0.0], chances, [1.0]]))
+    probabilities, deaths = _probabilities(logits), labels.numpy() == 1
+    levels = np.unique(np.concatenate([[0.0], probabilities, [1.0]]))
     thresholds = np.concatenate([[0.5], (levels[1:] + levels[:-1]) / 2])
-    survived, died = np.sort(chances[~deaths]), np.sort(chances[deaths])
+    survived, died = np.sort(probabilities[~deaths]), np.sort(probabilities[deaths])
     right = np.searchsorted(survived, thresholds) + len(died) - np.searchsorted(died, thresholds)
     best = thresholds[right == right.max()]
     return float(best[np.abs(best - 0.5).argmin()])

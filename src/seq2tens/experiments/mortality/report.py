@@ -146,10 +146,10 @@ def _scores(runs: Sequence[FinalRuns]) -> Table:
     """The table of all models, run or not, with the paper's numbers."""
     rows: list[tuple[Entry, ...]] = []
     for name in MODELS:
-        own = [_score_row(group) for group in runs if group.model == name and group.comparable]
+        scored = [_score_row(group) for group in runs if group.model == name and group.comparable]
         absent = (not_run(published(name, measure)) for measure in MEASURES)
         none = (Entry(NONE), Entry(NONE), count(0), Entry(NONE))
-        rows += own or [(Entry(label(name)), *none, *absent, Entry(NONE))]
+        rows += scored or [(Entry(label(name)), *none, *absent, Entry(NONE))]
     notes = (
         "Mean of the runs ± their standard deviation; below it the paper's mean ± its standard deviation, of "
         f"{SEEDS} runs, and ours less the paper's. AUPRC is the average precision. Epochs are means: those "
@@ -160,7 +160,7 @@ def _scores(runs: Sequence[FinalRuns]) -> Table:
         "it at the threshold that is best for the validation stays.",
     )
     header = ("model", "settings", "recipe", "runs", "epochs", *TITLES.values(), "accuracy, threshold chosen")
-    caption = "Test set, beside the published numbers"
+    caption = "Test set, with the published numbers below ours"
     return Table("scores", caption, header, tuple(rows), notes=notes, main=True)
 
 

@@ -30,7 +30,7 @@ def critical_difference(ranking: Ranking, labels: Mapping[str, str]) -> Figure:
     figure = Figure(figsize=(WIDTH, height))
     ax = figure.add_axes((0, 0, 1, 1))
     ax.set_axis_off()
-    low, high = _whole(min(ranking.ranks), max(ranking.ranks))
+    low, high = _enclosing_integers(min(ranking.ranks), max(ranking.ranks))
     names = 0.45 + 0.08 * max(len(labels[model]) for model in ranking.models)  # inches
     margin = max(0.42, names / max(WIDTH - 2 * names, 1)) * (high - low)  # room for names
     ax.set_xlim(low - margin, high + margin)
@@ -44,12 +44,12 @@ def critical_difference(ranking: Ranking, labels: Mapping[str, str]) -> Figure:
         _draw_model(ax, rank, y, low if at_left else high, labels[model], at_left)
     for i, (first, last) in enumerate(ranking.groups):
         y = SCALE_TOP + 0.14 + BAR * i
-        ends = [ranking.ranks[first] - 0.02 * (high - low), ranking.ranks[last] + 0.02 * (high - low)]
-        ax.plot(ends, [y, y], color=BLUE, lw=3.4, solid_capstyle="butt")
+        bounds = [ranking.ranks[first] - 0.02 * (high - low), ranking.ranks[last] + 0.02 * (high - low)]
+        ax.plot(bounds, [y, y], color=BLUE, lw=3.4, solid_capstyle="butt")
     return figure
 
 
-def _whole(low: float, high: float) -> tuple[int, int]:
+def _enclosing_integers(low: float, high: float) -> tuple[int, int]:
     """The integers that enclose a range of ranks."""
     begin = int(np.floor(low))
     return begin, max(int(np.ceil(high)), begin + 1)
@@ -136,7 +136,7 @@ def against_published(points: Sequence[Point], limit: float) -> Figure:
     ax.plot(line, line, color=FAINT, lw=0.9)
     for i, model in enumerate(dict.fromkeys(point.model for point in points)):
         _draw_points(ax, [point for point in points if point.model == model], i)
-    _name_far_points(ax, points, limit)
+    _label_outliers(ax, points, limit)
     ax.set_xscale("function", functions=(_stretch, _shrink))
     ax.set_yscale("function", functions=(_stretch, _shrink))
     ticks = [tick for tick in TICKS if tick >= low]
@@ -173,7 +173,7 @@ def _draw_points(ax: Axes, points: Sequence[Point], number: int) -> None:
     )
 
 
-def _name_far_points(ax: Axes, points: Sequence[Point], limit: float, most: int = 6) -> None:
+def _label_outliers(ax: Axes, points: Sequence[Point], limit: float, most: int = 6) -> None:
     for point in sorted(points, key=lambda point: -abs(point.ours - point.published))[:most]:
         if abs(point.ours - point.published) > limit:
             place = (point.published, point.ours)
@@ -200,11 +200,11 @@ def posterior_bars(posteriors: Sequence[Posterior], labels: Mapping[str, str]) -
 
 def _draw_bars(ax: Axes, posteriors: Sequence[Posterior], labels: Mapping[str, str]) -> None:
     places = range(len(posteriors))
-    chances = np.array([posterior.probabilities for posterior in posteriors])
+    probabilities = np.array([posterior.probabilities for posterior in posteriors])
     begin = np.zeros(len(posteriors))
     looks = {"better": (2, BLUE, ""), "equivalent": (1, "none", ""), "worse": (0, PALE, "////")}
     for name, (column, color, hatch) in looks.items():
-        width = chances[:, column]
+        width = probabilities[:, column]
         ax.barh(
             places,
             width,
@@ -217,7 +217,7 @@ def _draw_bars(ax: Axes, posteriors: Sequence[Posterior], labels: Mapping[str, s
             height=0.72,
         )
         begin = begin + width
-    for place, row in zip(places, chances, strict=True):
+    for place, row in zip(places, probabilities, strict=True):
         ax.text(1.01, place, f"{row[2]:.2f}", va="center", fontsize=8)
     ax.axvline(0.5, color=INK, lw=0.7, ls=(0, (2, 2)))
     ax.set_yticks(places, [labels[posterior.left] for posterior in posteriors], parse_math=False)

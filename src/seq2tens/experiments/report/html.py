@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from seq2tens.experiments.report.blocks import Block, Missing, Part, Picture, Section
 from seq2tens.experiments.report.overview import overview
-from seq2tens.experiments.report.style import letters_once, svg
+from seq2tens.experiments.report.style import svg, unique_glyphs
 from seq2tens.experiments.report.tables import Entry, Table
 
 # Longer texts may be wrapped, and longer tables scroll within a box.
@@ -30,7 +30,7 @@ def page(sections: Sequence[Section], *, title: str, lead: str, origin: str) -> 
         contents=_contents(sections),
         body="\n".join(map(_section, sections)),
     )
-    return letters_once(text)
+    return unique_glyphs(text)
 
 
 def _file(name: str) -> str:
@@ -138,10 +138,10 @@ def _unfold(table: Table, name: str) -> str:
 
 def _head(name: str, column: _Column) -> str:
     button = f'<button type="button">{escape(name)}</button>'
-    return f'<th scope="col" aria-sort="none"{_classes(*_looks(column))}>{button}</th>'
+    return f'<th scope="col" aria-sort="none"{_classes(*_column_kinds(column))}>{button}</th>'
 
 
-def _looks(column: _Column) -> list[str]:
+def _column_kinds(column: _Column) -> list[str]:
     return ["text"] * column.text + ["idle"] * column.idle
 
 
@@ -162,7 +162,7 @@ def _breakable(name: str) -> str:
 
 def _entry(entry: Entry, column: _Column) -> str:
     absent = entry.is_absent
-    kind = _classes(*_looks(column), *["prose"] * (len(entry.text) > LONG_TEXT), *["absent"] * absent)
+    kind = _classes(*_column_kinds(column), *["prose"] * (len(entry.text) > LONG_TEXT), *["absent"] * absent)
     value = "" if entry.value is None else f' data-value="{entry.value:.10g}"'
     return f"<td{kind}{value}{' data-absent' * absent}>{_number(entry.text)}{_published(entry)}</td>"
 

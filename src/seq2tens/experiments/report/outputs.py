@@ -83,7 +83,7 @@ def page(sections: Sequence[Section], sources: Sequence[Source], command: str) -
     last = max(row.finished for source in sources for row in source.rows)[:10]
     return html.page(
         sections,
-        title="Seq2Tens: our results beside the published ones",
+        title="Seq2Tens: our results and the published ones",
         lead=f"From {names}; the last run was finished on {last}.",
         origin=f"Made by seq2tens {seq2tens.__version__}: `{command}`",
     )

@@ -68,7 +68,7 @@ def svg(figure: Figure, title: str, prefix: str) -> str:
         figure: the figure.
         title: what it shows, for readers who cannot see it.
         prefix: name of the figure. It makes the ids inside differ from those of other figures on the page;
-            only glyphs have the same id everywhere, see `letters_once`.
+            only glyphs have the same id everywhere, see `unique_glyphs`.
     """
     text = io.StringIO()
     with mpl.rc_context(STYLE):
@@ -84,7 +84,7 @@ def svg(figure: Figure, title: str, prefix: str) -> str:
     return body.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1).strip()
 
 
-def letters_once(page: str) -> str:
+def unique_glyphs(page: str) -> str:
     """Keep the definition of each glyph only where it first occurs on the page."""
     seen: set[str] = set()
 

@@ -88,7 +88,7 @@ def measure(cell: Cell, threads: int, *, data: str | None = None, checkpoint: Pa
     commit = provenance.commit()  # of the running code; the source tree may change during training
     train, test = load_dataset(cell.dataset, data, archives=ARCHIVES)
     published = cell.recipe == PUBLISHED
-    series, unseen = published_collections(train, test) if published else collections(train, test, model)
+    series, test_series = published_collections(train, test) if published else collections(train, test, model)
     if model.compiled:
         _warm_up(_estimator(cell, threads), series, train.labels)
     estimator = _estimator(cell, threads)
@@ -96,7 +96,7 @@ def measure(cell: Cell, threads: int, *, data: str | None = None, checkpoint: Pa
     fit_seconds, _ = provenance.timed(lambda: estimator.fit(series, train.labels))
     if getattr(estimator, "interrupted_", False):  # an incomplete training is not a result
         raise KeyboardInterrupt
-    predict_seconds, predicted = provenance.timed(lambda: estimator.predict(unseen))
+    predict_seconds, predicted = provenance.timed(lambda: estimator.predict(test_series))
     history = getattr(estimator, "history_", [])
     return Row(
         **cell.columns,

@@ -129,7 +129,9 @@ def _by_model() -> dict[tuple[str, str], tuple[PublishedRun, ...]]:
     size = 1 + len(TRAINED)
     blocks = [lines[start : start + size] for start in range(0, len(lines), size)]
     return {
-        (name, model): _runs(line) for name, *own in blocks for model, line in zip(TRAINED, own, strict=True)
+        (name, model): _runs(line)
+        for name, *runs in blocks
+        for model, line in zip(TRAINED, runs, strict=True)
     }
 
 

@@ -17,7 +17,7 @@ from seq2tens.experiments.tsc.comparison import gains, padding, single_runs
 from seq2tens.experiments.tsc.experiment import EXPERIMENT
 from seq2tens.experiments.tsc.results import Results, label, published, published_scores, summarise
 from seq2tens.experiments.tsc.table import NO_RECIPE, RECIPES, Row, grid
-from seq2tens.experiments.tsc.tables import FAR
+from seq2tens.experiments.tsc.tables import LARGE_DIFFERENCE
 
 # The models of the paper's signed-rank test, and the one that they extend.
 OURS, BASELINE = ("ls2t64-3", "fcn64-ls2t64-3", "fcn128-ls2t64-3"), "fcn128"
@@ -88,11 +88,11 @@ def _differences(finished: _Finished) -> list[Block]:
     changes = [point.ours - point.published for results in finished.all for point in _points(results)]
     if not changes:
         return []
-    far = len(tables.far_off(finished.all).rows)
+    far = len(tables.large_differences(finished.all).rows)
     return [
         f"{len(changes)} of our mean accuracies have a published one beside them. Ours less the published "
         f"one is {signed(statistics.fmean(changes))} on average, {signed(statistics.median(changes))} in the "
-        f"median; off by more than {FAR}: {far}."
+        f"median; off by more than {LARGE_DIFFERENCE}: {far}."
     ]
 
 
@@ -111,8 +111,10 @@ def _accuracies(finished: _Finished, details: bool) -> Part:
     trained = finished.trained
     compared = (single_runs(trained), padding(trained), gains(trained, tables.CLAIMS[0]))
     blocks += [table for table in compared if table is not None]
-    far = tables.far_off(finished.all)
-    blocks.append(far if far.rows else f"No accuracy is off the published mean by more than {FAR}.")
+    far = tables.large_differences(finished.all)
+    blocks.append(
+        far if far.rows else f"No accuracy is off the published mean by more than {LARGE_DIFFERENCE}."
+    )
     return Part("Accuracies", tuple(blocks))
 
 
@@ -209,9 +211,9 @@ def _distributions(finished: _Finished) -> Part:
         if points := _points(results):
             caption = (
                 f"Our accuracies over the published ones, {results.title}; inside the band they differ by at "
-                f"most {FAR}."
+                f"most {LARGE_DIFFERENCE}."
             )
-            figure = figures.against_published(points, FAR)
+            figure = figures.against_published(points, LARGE_DIFFERENCE)
             blocks.append(Picture(f"against-published-{results.slug}", caption, figure))
     return Part("Accuracies in figures", tuple(blocks))
 
@@ -219,10 +221,10 @@ def _distributions(finished: _Finished) -> Part:
 def _by_model(results: Results) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
     """Accuracies of each model over data sets: ours, and the paper's on the same ones."""
     by_model = {model: results.of(model) for model in results.models}
-    ours = {label(model): [runs.accuracy for runs in own.values()] for model, own in by_model.items()}
+    ours = {label(model): [runs.accuracy for runs in scores.values()] for model, scores in by_model.items()}
     paper = {
-        label(model): [value for name in own if (value := published(name, model)) is not None]
-        for model, own in by_model.items()
+        label(model): [value for name in scores if (value := published(name, model)) is not None]
+        for model, scores in by_model.items()
     }
     return ours, paper
 

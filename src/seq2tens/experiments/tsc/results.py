@@ -62,8 +62,8 @@ class Results:
 
     def with_others(self, others: Results) -> Results:
         """Add other results on the same data sets, to compare all of them."""
-        own = {dataset for dataset, _ in self.cells}
-        added = {place: runs for place, runs in others.cells.items() if place[0] in own}
+        datasets = {dataset for dataset, _ in self.cells}
+        added = {place: runs for place, runs in others.cells.items() if place[0] in datasets}
         return Results(self.recipe, {**self.cells, **added})
 
     def scores(self) -> Scores:

@@ -19,7 +19,7 @@ from seq2tens.experiments.tsc.results import (
 )
 
 # A larger difference from the published mean needs an explanation.
-FAR = 0.02
+LARGE_DIFFERENCE = 0.02
 DAGGER = "†"
 COSTS = ("fit, s", "predict, s", "epochs", "parameters", "peak MiB")
 PARTS = ("fit", "predict")
@@ -57,7 +57,7 @@ def accuracy_entry(runs: CellRuns | None, dataset: str, model: str) -> Entry:
     if runs is None:
         return Entry(NOT_RUN, published=paper)
     text = runs.score("accuracy").text + (f" ({len(runs.rows)})" if len(runs.rows) > 1 else "")
-    return Entry(text, runs.accuracy, paper, far=FAR, better=MORE)
+    return Entry(text, runs.accuracy, paper, far=LARGE_DIFFERENCE, better=MORE)
 
 
 def _mean_accuracy(by_dataset: dict[str, CellRuns], model: str) -> Entry:
@@ -90,15 +90,15 @@ def _data_remarks(results: Results) -> dict[str, str]:
     return remarks
 
 
-def far_off(all_results: Sequence[Results]) -> Table:
-    """Cells that differ from the published mean by more than `FAR`, the largest difference first."""
+def large_differences(all_results: Sequence[Results]) -> Table:
+    """Cells off the published mean by more than `LARGE_DIFFERENCE`, the largest difference first."""
     rows = [
         (Entry(dataset), Entry(label(model)), Entry(results.recipe), accuracy_entry(runs, dataset, model))
         for results in all_results
         for (dataset, model), runs in results.cells.items()
     ]
     far = sorted((row for row in rows if row[3].is_far), key=lambda row: -abs(row[3].change or 0))
-    caption = f"Accuracies off the published mean by more than {FAR}"
+    caption = f"Accuracies off the published mean by more than {LARGE_DIFFERENCE}"
     return Table("far-off", caption, ("data set", "model", "recipe", "accuracy"), tuple(far))
 
 

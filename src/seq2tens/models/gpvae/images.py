@@ -42,7 +42,7 @@ def convolved_twice(
     return y
 
 
-def added_around(
+def fold_patches(
     busy: Bool[Tensor, "n height width"],
     added: Float[Tensor, "pixels around"],
     idle: Float[Tensor, " around"],
@@ -84,7 +84,7 @@ class _ConvolvedTwice(torch.autograd.Function):
 def _forward(pictures: Pictures, first: Tensor, bias: Tensor, spread: Tensor) -> Pictures:
     busy, patches = _patches(pictures)
     added = _product(_hidden(patches, first, bias), spread)
-    return added_around(busy, added[: int(busy.sum())], added[-1])
+    return fold_patches(busy, added[: int(busy.sum())], added[-1])
 
 
 def _backward(

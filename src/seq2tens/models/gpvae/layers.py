@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from seq2tens import _checks as check
 from seq2tens import functional as F
-from seq2tens.models.gpvae.images import added_around, convolved_twice
+from seq2tens.models.gpvae.images import convolved_twice, fold_patches
 from seq2tens.nn import BiLS2T
 from seq2tens.nn.dense import Dense
 
@@ -29,14 +29,14 @@ def dense_layers(in_features: int, sizes: Sequence[int], out_features: int) -> n
     widths = [in_features, *sizes, out_features]
     layers: list[nn.Module] = []
     for before, after in pairwise(widths):
-        layers += [started(Dense(before, after)), nn.ReLU()]
+        layers += [glorot_initialised(Dense(before, after)), nn.ReLU()]
     return nn.Sequential(*layers[:-1])
 
 
 Layer = TypeVar("Layer", nn.Linear, nn.Conv2d)
 
 
-def started(layer: Layer) -> Layer:
+def glorot_initialised(layer: Layer) -> Layer:
     """Initialise the layer with Glorot uniform weights and a bias of 0, and return it."""
     nn.init.xavier_uniform_(layer.weight)
     if layer.bias is not None:
@@ -63,8 +63,8 @@ class ImagePreprocessor(nn.Module):
         super().__init__()
         self.image_shape, self.last_relu = image_shape, last_relu
         colours = image_shape[2]
-        self.first = started(nn.Conv2d(colours, width, 3, padding="same"))
-        self.second = started(nn.Conv2d(width, colours, 3, padding="same"))
+        self.first = glorot_initialised(nn.Conv2d(colours, width, 3, padding="same"))
+        self.second = glorot_initialised(nn.Conv2d(width, colours, 3, padding="same"))
 
     def forward(self, x: Values) -> Values:
         """Apply the convolutions to all steps at once."""
@@ -89,7 +89,7 @@ class ImagePreprocessor(nn.Module):
     def _black_and_white(self, images: Float[Tensor, "n height width"]) -> Tensor:
         codes, table = _neighbourhoods(images), self._table(images)
         busy = codes != 0
-        y = added_around(busy, table.index_select(0, codes[busy]), table[0])
+        y = fold_patches(busy, table.index_select(0, codes[busy]), table[0])
         assert self.second.bias is not None
         return y + self.second.bias
 

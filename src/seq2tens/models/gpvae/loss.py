@@ -28,12 +28,12 @@ class NegativeElbo:
 
     def __call__(self, model: nn.Module, batch: IncompleteBatch) -> tuple[Tensor, float, tuple[Tensor, ...]]:
         """Return the mean over the batch, the number of sequences, and outputs for metrics."""
-        bound = model(batch.values, batch.observed, batch.lengths, seen=self._seen(batch))
+        bound = model(batch.values, batch.observed, batch.lengths, visible=self._visible(batch))
         scored = batch.hidden is not None and not model.training
         outputs = held_out_scores(model, batch) if scored else ()
         return -bound.value.mean(), len(batch.values), outputs
 
-    def _seen(self, batch: IncompleteBatch) -> Observed | None:
+    def _visible(self, batch: IncompleteBatch) -> Observed | None:
         if self.hide is None:
             return None
         part = self.hide * torch.rand(len(batch.values), 1, 1, device=batch.values.device)

@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from seq2tens import _checks as check
+from seq2tens._moved import moved_argument
 from seq2tens.models.gpvae.decoders import Decoder, Likelihood
 from seq2tens.models.gpvae.encoders import Bands, Covariance, Encoder, Kind
 from seq2tens.models.gpvae.posterior import Posterior
@@ -91,13 +92,14 @@ class GPVAE(nn.Module):
             latent, n_channels, sizes=decoder_sizes, likelihood=likelihood, variance=variance
         )
 
+    @moved_argument("seen", "visible")
     def elbo(
         self,
         values: Values,
         observed: Observed | None = None,
         lengths: Lengths | None = None,
         *,
-        seen: Observed | None = None,
+        visible: Observed | None = None,
         noise: Noise | None = None,
         generator: torch.Generator | None = None,
         n_samples: int = 1,
@@ -105,10 +107,10 @@ class GPVAE(nn.Module):
         """Return the evidence lower bound of each sequence, averaged over draws of its latent path.
 
         Draws use `noise`, standard normal, or the generator. Entries that are not observed and steps beyond
-        the length may hold any value. With `seen`, the encoder sees fewer entries than were observed; the
+        the length may hold any value. With `visible`, the encoder sees fewer entries than were observed; the
         bound holds for any posterior.
         """
-        posterior = self.encode(values, observed if seen is None else seen, lengths)
+        posterior = self.encode(values, observed if visible is None else visible, lengths)
         divergence = posterior.kl(self._prior_at(posterior)).sum(1)
         targets, counted = self._targets(values, observed, posterior)
         paths = posterior.sample(self._noise(posterior, noise, generator, n_samples))

@@ -74,7 +74,7 @@ class Prior:
 
     def covariance(self, times: int | Float[Tensor, " time"]) -> Float[Tensor, "scales time time"]:
         """Return the covariance of each group of latent dimensions at the times, or at 0, …, times - 1."""
-        distance = (points := _points(times))[:, None].sub(points).abs()
+        distance = (points := _as_times(times))[:, None].sub(points).abs()
         correlation = _CORRELATIONS[self.kernel]
         scaled = torch.stack([correlation(distance / length) for length in self._length_scales()])
         return self.scale * scaled + self.noise * torch.eye(len(points), dtype=points.dtype)
@@ -94,13 +94,13 @@ class Prior:
         if isinstance(times, Tensor):
             return self._factorize(times, dtype, place)
         check.positive_int("times", times)
-        return _kept_factor(self, times, dtype, place)
+        return _cached_factor(self, times, dtype, place)
 
     def _factorize(
         self, times: int | Float[Tensor, " time"], dtype: torch.dtype, device: torch.device
     ) -> Factor:
         if self.kernel in _MARKOV and self.noise == 0:
-            return BandedFactor(*self._markov_bands(_points(times)), dtype, device)
+            return BandedFactor(*self._markov_bands(_as_times(times)), dtype, device)
         covariance = self.covariance(times)
         lower, info = torch.linalg.cholesky_ex(covariance)
         check.require(
@@ -258,11 +258,11 @@ class DenseFactor(Factor):
 
 
 @lru_cache(maxsize=16)
-def _kept_factor(prior: Prior, time: int, dtype: torch.dtype, device: torch.device) -> Factor:
+def _cached_factor(prior: Prior, time: int, dtype: torch.dtype, device: torch.device) -> Factor:
     return prior._factorize(time, dtype, device)
 
 
-def _points(times: int | Float[Tensor, " time"]) -> Float[Tensor, " time"]:
+def _as_times(times: int | Float[Tensor, " time"]) -> Float[Tensor, " time"]:
     if not isinstance(times, Tensor):
         return torch.arange(times, dtype=torch.float64)
     points = times.detach().to("cpu", torch.float64)

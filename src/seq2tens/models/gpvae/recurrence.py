@@ -50,8 +50,8 @@ def block_size(time: int) -> int:
 
 
 def _blocks(x: Tensor, size: int) -> Blocks:
-    missing = -x.shape[-2] % size
-    return torch_F.pad(x, (0, 0, 0, missing)).unflatten(-2, (-1, size))
+    padding = -x.shape[-2] % size
+    return torch_F.pad(x, (0, 0, 0, padding)).unflatten(-2, (-1, size))
 
 
 def _solve_blocks(ratio: Blocks, input: Blocks) -> tuple[Blocks, Blocks]:

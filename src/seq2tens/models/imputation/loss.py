@@ -3,42 +3,20 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from seq2tens.data import Sequences
 from seq2tens.data.batches import PackedSteps, content_digest
 from seq2tens.data.elapsed import since_start
 from seq2tens.models.imputation.hiding import Hide, hidden_entries
-from seq2tens.models.imputation.network import LEVELS, MEDIAN, Entries
+from seq2tens.models.imputation.network import LEVELS, MEDIAN, Entries, GapBatch
 
 # Weight of the causal half, and of the median relative to the other quantiles.
 CAUSAL_WEIGHT, MEDIAN_WEIGHT = 0.5, 2.0
-
-
-class GapBatch(NamedTuple):
-    """Sequences with 0 for entries that were not observed.
-
-    `hidden` marks the entries to predict; None if the loss draws them. Times begin at 0 and are constant
-    beyond the end.
-    """
-
-    values: Float[Tensor, "rows time channels"]
-    observed: Bool[Tensor, "rows time channels"]
-    times: Float[Tensor, "rows time"]
-    lengths: Int[Tensor, " rows"] | None
-    static: Float[Tensor, "rows static"] | None = None
-    hidden: Bool[Tensor, "rows time channels"] | None = None
-
-    def seen(self, hidden: Bool[Tensor, "rows time channels"]) -> tuple[Tensor | None, ...]:
-        """Return the arguments of the network with these entries hidden."""
-        observed = self.observed & ~hidden
-        values = torch.where(observed, self.values, 0.0)
-        return values, observed, self.times, self.lengths, self.static
 
 
 class GapSource:
@@ -101,7 +79,7 @@ class PinballLoss:
         hidden = hidden_entries(batch.observed, self.hide) if batch.hidden is None else batch.hidden
         entries, count = some_entries(hidden)
         truth = batch.values[entries]
-        filled = model(*batch.seen(hidden), entries=entries)
+        filled = model(batch.masked(hidden), entries)
         loss = pinball(filled.both, truth) + CAUSAL_WEIGHT * pinball(filled.past, truth)
         return loss.mean() * min(count, 1), max(count, 1)
 

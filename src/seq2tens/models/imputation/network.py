@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as torch_F
 
+from seq2tens._moved import moved_attributes
 from seq2tens.models.imputation.past import FEATURES, look_back
 from seq2tens.nn import LS2T, MaskedConv
 from seq2tens.nn.alignment import Series
@@ -25,6 +26,30 @@ STATE, NAME = 16, 8
 
 Entries = tuple[Int[Tensor, " entries"], Int[Tensor, " entries"], Int[Tensor, " entries"]]
 Quantiles = Float[Tensor, "*rows levels"]
+
+
+class GapBatch(NamedTuple):
+    """Sequences with 0 for entries that were not observed.
+
+    `hidden` marks the entries to predict; None if the loss draws them. Times begin at 0. Beyond `lengths`
+    nothing is observed, and times are constant.
+    """
+
+    values: Float[Tensor, "rows time channels"]
+    observed: Bool[Tensor, "rows time channels"]
+    times: Float[Tensor, "rows time"]
+    lengths: Int[Tensor, " rows"] | None = None
+    static: Float[Tensor, "rows static"] | None = None
+    hidden: Bool[Tensor, "rows time channels"] | None = None
+
+    def masked(self, hidden: Bool[Tensor, "rows time channels"]) -> GapBatch:
+        """Return the batch as the network sees it, with these entries hidden."""
+        observed = self.observed & ~hidden
+        return self._replace(values=torch.where(observed, self.values, 0.0), observed=observed, hidden=hidden)
+
+    def to(self, device: torch.device) -> GapBatch:
+        """Move all tensors to a device."""
+        return GapBatch(*(None if tensor is None else tensor.to(device) for tensor in self))  # type: ignore[arg-type]
 
 
 class Filled(NamedTuple):
@@ -201,55 +226,39 @@ class GapFiller(nn.Module):
         self.future = Trunk(self.causal.trunk.embed.in_features, width, future)
         self.read_out = ReadOut(channels, 2 * FEATURES + 2, 2 * width, hidden)
 
-    def forward(
-        self,
-        values: Float[Tensor, "batch time channels"],
-        observed: Bool[Tensor, "batch time channels"],
-        times: Float[Tensor, "batch time"],
-        lengths: Int[Tensor, " batch"] | None = None,
-        static: Float[Tensor, "batch static"] | None = None,
-        *,
-        entries: Entries,
-    ) -> Filled:
+    def forward(self, batch: GapBatch, entries: Entries) -> Filled:
         """Return the quantiles of the entries, which must not be observed."""
-        encoded = self.encode(values, observed, times, lengths, static)
-        return Filled(self.tell(encoded, entries), self.tell_by_past(encoded, entries))
+        encoded = self.encode(batch)
+        return Filled(self.predict(encoded, entries), self.predict_causally(encoded, entries))
 
-    def encode(
-        self,
-        values: Float[Tensor, "batch time channels"],
-        observed: Bool[Tensor, "batch time channels"],
-        times: Float[Tensor, "batch time"],
-        lengths: Int[Tensor, " batch"] | None = None,
-        static: Float[Tensor, "batch static"] | None = None,
-    ) -> Encoded:
-        """Return the states of both directions at each step; the values of missing entries must be 0.
-
-        Beyond `lengths` nothing is observed, and times are constant.
-        """
-        back, ahead = self.views(values, observed, times, static)
+    def encode(self, batch: GapBatch) -> Encoded:
+        """Return the states of both directions at each step."""
+        back, ahead = self.views(batch)
         return Encoded(
             by_channel(back, self.causal.channels),
             by_channel(ahead, self.causal.channels),
-            self.causal.trunk(back, lengths=lengths),
-            self.future(ahead, lengths=lengths),
+            self.causal.trunk(back, lengths=batch.lengths),
+            self.future(ahead, lengths=batch.lengths),
         )
 
-    def tell(self, encoded: Encoded, entries: Entries) -> Quantiles:
+    def predict(self, encoded: Encoded, entries: Entries) -> Quantiles:
         """Return the quantiles of entries, given all other steps."""
         line, share = straight_lines(encoded.back, encoded.ahead)
         features = torch.cat([encoded.back, encoded.ahead, line[..., None], share[..., None]], dim=-1)
         return self.read_out(torch.cat([encoded.past, encoded.future], dim=-1), features, line, entries)
 
-    def tell_by_past(self, encoded: Encoded, entries: Entries) -> Quantiles:
+    def predict_causally(self, encoded: Encoded, entries: Entries) -> Quantiles:
         """Return the quantiles of entries, given the steps up to their own."""
         return self.causal.read_out(encoded.past, encoded.back, encoded.back[..., 0], entries)
 
+    __getattr__ = moved_attributes(
+        {"tell": "predict", "tell_by_past": "predict_causally"}, nn.Module.__getattr__
+    )
+
     @staticmethod
-    def views(
-        values: Tensor, observed: Tensor, times: Tensor, static: Tensor | None
-    ) -> list[Float[Tensor, "batch time features"]]:
+    def views(batch: GapBatch) -> list[Float[Tensor, "batch time features"]]:
         """Return the inputs of the two directions: every step with its past, and with its future."""
+        values, observed, times, _, static, _ = batch
         back, _ = look_back(values, observed, times)
         ahead, _ = look_back(values.flip(1), observed.flip(1), times.flip(1))
         rows = [] if static is None else [static[:, None].expand(-1, values.shape[1], -1)]

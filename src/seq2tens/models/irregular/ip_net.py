@@ -17,7 +17,7 @@ from seq2tens.models.irregular.segments import segment_exp, segment_sum
 
 # From the paper: how much sharper the kernel of the transient component is, and the fraction of the
 # observations that is hidden and reconstructed.
-SHARPER = 10.0
+TRANSIENT_RATIO = 10.0
 HIDDEN = 0.2
 
 Points = Float[Tensor, "batch points"]
@@ -39,27 +39,27 @@ class Interpolation(nn.Module):
         self.log_sharpness = nn.Parameter(torch.zeros(n_channels))
         self.mixing = nn.Parameter(torch.eye(n_channels))
 
-    def forward(self, seen: Observations, points: Points) -> tuple[OnPoints, OnPoints, OnPoints]:
+    def forward(self, observations: Observations, points: Points) -> tuple[OnPoints, OnPoints, OnPoints]:
         """Return the smooth interpolant, the transient one and the intensity at each point."""
-        distances = ((points[seen.rows] - seen.times[:, None]) / self.unit) ** 2
-        sharpness = self.log_sharpness.exp()[seen.channels, None]
-        alone, intensity = self._weighted_mean(seen, -sharpness * distances, len(points))
-        sharp, _ = self._weighted_mean(seen, -SHARPER * sharpness * distances, len(points))
+        distances = ((points[observations.rows] - observations.times[:, None]) / self.unit) ** 2
+        sharpness = self.log_sharpness.exp()[observations.channels, None]
+        alone, intensity = self._weighted_mean(observations, -sharpness * distances, len(points))
+        sharp, _ = self._weighted_mean(observations, -TRANSIENT_RATIO * sharpness * distances, len(points))
         # Far from all observations every intensity underflows; the quotient is then 0.
         share = intensity / intensity.sum(-1, keepdim=True).clamp(min=torch.finfo(alone.dtype).tiny)
         smooth = (share * alone) @ self.mixing
         return smooth, sharp - smooth, intensity
 
     def _weighted_mean(
-        self, seen: Observations, exponents: Float[Tensor, "observations points"], n_rows: int
+        self, observations: Observations, exponents: Float[Tensor, "observations points"], n_rows: int
     ) -> tuple[OnPoints, OnPoints]:
         """Return, for each channel, the mean weighted by exponentials, and the sum of the weights."""
         n_channels = len(self.log_sharpness)
-        groups, n_groups = seen.rows * n_channels + seen.channels, n_rows * n_channels
+        groups, n_groups = observations.rows * n_channels + observations.channels, n_rows * n_channels
         weights, top = segment_exp(exponents, groups, n_groups)
         total = segment_sum(weights, groups, n_groups)
         # The largest weight of a group is 1, so only an empty group has a total below 1.
-        mean = segment_sum(weights * seen.values[:, None], groups, n_groups) / total.clamp(min=1)
+        mean = segment_sum(weights * observations.values[:, None], groups, n_groups) / total.clamp(min=1)
         per_channel = (
             each.view(n_rows, n_channels, -1).transpose(1, 2) for each in (mean, total * top.exp())
         )
@@ -113,7 +113,7 @@ class IPNet(IrregularNetwork):
         """Return the mean squared error at hidden observations, times its weight."""
         readings = self.read(batch)
         hidden = readings.observed & (torch.rand_like(readings.values) < HIDDEN)
-        seen = readings._replace(observed=readings.observed & ~hidden).observations()
-        smooth, _, _ = self.interpolation(seen, readings.times)
+        observations = readings._replace(observed=readings.observed & ~hidden).observations()
+        smooth, _, _ = self.interpolation(observations, readings.times)
         errors = (smooth - readings.values).square()
         return self.auxiliary_weight * F.masked_mean(errors, hidden, dim=(0, 1, 2))

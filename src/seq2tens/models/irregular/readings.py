@@ -49,9 +49,9 @@ class Readings(NamedTuple):
     def gaps(self) -> Float[Tensor, "batch time channels"]:
         """Return the time since each channel was last observed before this step, or since the first step."""
         times = self.times[..., None].expand_as(self.values)
-        seen = self.observed.clone()
-        seen[:, 0] = True
-        last = F.forward_fill(times, observed=seen)
+        observed = self.observed.clone()
+        observed[:, 0] = True
+        last = F.forward_fill(times, observed=observed)
         before = torch.cat([last[:, :1], last[:, :-1]], dim=1)
         return torch.where(self.inside[..., None], times - before, 0.0)
 

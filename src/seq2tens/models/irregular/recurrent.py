@@ -57,9 +57,9 @@ def gru_step(
 ) -> State:
     """Return the next state, from the projected input and the part of the state that the gates see."""
     reset, update, new = projected.chunk(3, dim=-1)
-    seen_reset, seen_update, seen_new = torch_F.linear(visible, *gates).chunk(3, dim=-1)
-    candidate = torch.tanh(new + torch.sigmoid(reset + seen_reset) * seen_new)
-    return torch.lerp(candidate, state, torch.sigmoid(update + seen_update))
+    state_reset, state_update, state_new = torch_F.linear(visible, *gates).chunk(3, dim=-1)
+    candidate = torch.tanh(new + torch.sigmoid(reset + state_reset) * state_new)
+    return torch.lerp(candidate, state, torch.sigmoid(update + state_update))
 
 
 def mask_like(x: Tensor, rate: float) -> Tensor:

@@ -80,17 +80,22 @@ class SeFT(IrregularNetwork):
 
     def summarize(self, readings: Readings) -> Float[Tensor, "batch width"]:
         """Apply a network to the averages of all heads and the static features."""
-        seen, n_sets = readings.observations(), len(readings.values)
-        elements = self.describe(seen)
-        weights = self.attention(elements, seen.rows, n_sets)
+        observations, n_sets = readings.observations(), len(readings.values)
+        elements = self.describe(observations)
+        weights = self.attention(elements, observations.rows, n_sets)
         weighted = weights[:, :, None] * self.elements(elements)[:, None]
-        averages = segment_sum(weighted.flatten(1), seen.rows, n_sets)
+        averages = segment_sum(weighted.flatten(1), observations.rows, n_sets)
         return self.joined(torch.cat([averages, readings.static], dim=-1))
 
-    def describe(self, seen: Observations) -> Elements:
+    def describe(self, observations: Observations) -> Elements:
         """Encode time, value and channel of each observation as one vector."""
         return torch.cat(
-            [self.encoding(seen.times), seen.values[:, None], self.channels(seen.channels)], dim=-1
+            [
+                self.encoding(observations.times),
+                observations.values[:, None],
+                self.channels(observations.channels),
+            ],
+            dim=-1,
         )
 
 

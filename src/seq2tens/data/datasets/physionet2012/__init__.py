@@ -177,9 +177,9 @@ def _parts(records: Records, split: dict[str, Int[np.ndarray, " stays"]]) -> Sta
     return Stays(train, validation, test, records.left_out, records.skipped, records.repeated)
 
 
-def _part(stays: Labelled, name: str, wanted: np.ndarray, absent: set[int]) -> Labelled:
+def _part(stays: Labelled, name: str, records: np.ndarray, absent: set[int]) -> Labelled:
     """Return the stays of one part, in the order of the split."""
     rows = {record: row for row, record in enumerate(np.asarray(stays.ids).tolist())}
-    missing = set(wanted.tolist()) - set(rows) - absent
+    missing = set(records.tolist()) - set(rows) - absent
     require(not missing, f"`split` must name stays of the folder, got {min(missing, default=0)} in `{name}`")
-    return stays[[rows[record] for record in wanted.tolist() if record in rows]]
+    return stays[[rows[record] for record in records.tolist() if record in rows]]

@@ -34,8 +34,8 @@ def read_packed(folder: Path, letter: str = "?", pick: Pick = "mean") -> Records
     numbers = _numbers(folder / PARAMETERS)
     files = sorted(folder.glob(f"physionet_{letter}.npz"))
     if not files:
-        wanted = "s physionet_a.npz, physionet_b.npz, …" if letter == "?" else f" physionet_{letter}.npz"
-        raise malformed(folder, f"must hold the file{wanted}, got none")
+        names = "s physionet_a.npz, physionet_b.npz, …" if letter == "?" else f" physionet_{letter}.npz"
+        raise malformed(folder, f"must hold the file{names}, got none")
     return Records.concatenate([_read_file(path, numbers, pick) for path in files])
 
 

@@ -76,8 +76,10 @@ def concatenated(tables: Sequence[nw.DataFrame[Any]], name: str) -> nw.DataFrame
     """Concatenate the rows of tables, which must have the same columns."""
     columns = tables[0].columns
     for i, table in enumerate(tables):
-        own = table.columns
-        require(own == columns, f"`{name}[{i}]` must have the columns {columns} of `{name}[0]`, got {own}")
+        names = table.columns
+        require(
+            names == columns, f"`{name}[{i}]` must have the columns {columns} of `{name}[0]`, got {names}"
+        )
     nw = narwhals()
     if any(table.schema != tables[0].schema for table in tables):
         # polars does not concatenate columns of integers and floats
@@ -92,10 +94,10 @@ def fill_columns(frame: Frame, columns: Mapping[str, np.ndarray]) -> Frame:
     backend = table.implementation
     filled = []
     for name, values in columns.items():
-        own = table[name]
-        gaps = np.isnan(column_of(own).astype(np.float64)).any()  # type: ignore[union-attr]
+        series = table[name]
+        gaps = np.isnan(column_of(series).astype(np.float64)).any()  # type: ignore[union-attr]
         if gaps:
-            dtype = own.dtype if own.dtype.is_float() else nw.Float64()
+            dtype = series.dtype if series.dtype.is_float() else nw.Float64()
             filled.append(nw.new_series(name, values, backend=backend).cast(dtype))
     return table.with_columns(*filled).to_native()
 
