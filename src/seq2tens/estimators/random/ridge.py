@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from aeon.utils.validation import check_n_jobs
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -240,6 +241,11 @@ def check_penalties(penalties: Any) -> tuple[float, ...]:
         f"`penalties` must be numbers above 0, got {penalties!r}",
     )
     return values
+
+
+def threads(n_jobs: int) -> int:
+    """Return a number of threads: that of torch if `n_jobs` is 1, by default all cores."""
+    return torch.get_num_threads() if n_jobs == 1 else check_n_jobs(n_jobs)
 
 
 @contextmanager
