@@ -3,6 +3,7 @@ import pytest
 import torch
 
 from estimator_contract import EstimatorContract, problem
+from kernels import with_threads
 from seq2tens.data import load_dataset
 from seq2tens.estimators import RandomLS2TClassifier, RandomLS2TFeatures, load
 from seq2tens.estimators.random import features
@@ -15,7 +16,7 @@ from seq2tens.estimators.random.blocks import (
     relative,
     stack,
 )
-from seq2tens.ops.pooling import functionals
+from seq2tens.ops.pooling import functionals, pool_blocks
 
 
 class TestRandomLS2TFeatures(EstimatorContract):
@@ -50,6 +51,20 @@ class TestRandomLS2TFeatures(EstimatorContract):
             assert torch.get_num_threads() == 2
         finally:
             torch.set_num_threads(before)
+
+    @pytest.mark.parametrize(("n_jobs", "expected"), [(1, 2), (3, 3)])
+    def test_one_job_means_the_threads_of_torch(self, n_jobs, expected, monkeypatch):
+        X, y = problem()
+        used = set()
+
+        def pool(*arguments):
+            used.add(torch.get_num_threads())
+            return pool_blocks(*arguments)
+
+        monkeypatch.setattr(features, "pool_blocks", pool)
+        with with_threads(2):
+            RandomLS2TClassifier(n_blocks=2, random_state=0, n_jobs=n_jobs).fit(X, y).predict(X)
+        assert used == {expected}
 
     def test_more_blocks_begin_with_the_same(self, fitted):
         X, y = problem()

@@ -57,7 +57,8 @@ class RandomLS2TFeatures(TableTransformer):
         order: highest level.
         scaling: standardise each channel with the statistics of the training data (`"channel"`) or of each
             sequence by itself (`"sequence"`), or not at all (None).
-        n_jobs: number of threads; -1 means all. The result does not depend on it.
+        n_jobs: number of threads; -1 means all, and 1 as many as torch uses (`torch.set_num_threads`), by
+            default one per core. The result does not depend on it.
         random_state: an integer, a numpy `RandomState` or None.
 
     Examples:
