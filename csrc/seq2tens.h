@@ -186,32 +186,37 @@ typedef struct seq2tens_intervals {
   void* out;                /* [count, levels, width] */
 } seq2tens_intervals;
 
-/* Pooling along time of the first steps of every sequence, relative to a threshold. */
-typedef struct seq2tens_path_pool {
-  int64_t is_double;
+/* Blocks of 32 dilated convolutions and of 32 functionals for each level on top of them, pooled over the valid steps of
+   every sequence. The convolutions are centred at each step; before and after a sequence there are zeros. Level m of a
+   functional with decay d does h_m <- d^m h_m + d^(m-1) h_(m-1) gain r, with h_0 = 1 and the response r of the
+   convolution that it picks for this level.
+   A comparison with a threshold is a ramp from 0 to 1. Of the convolutions the pools are: the mean of the ramp around
+   the threshold; the maximum of r_i = ramp_i (r_(i-1) + 1) and the sum of the absolute changes of the ramp, both
+   divided by the number of steps; and of a contest in groups, of which convolution k is in group k mod `groups`, the
+   mean of the ramp below the highest times the highest, and that of the ramp above the lowest. Of the levels: the mean
+   of the ramp around 0 for those from 2 on, then the mean squares of all. */
+typedef struct seq2tens_pooled_blocks {
   int64_t threads;
-  int64_t batch, length, width;
-  double steepness;       /* slope of the ramp from 0 to 1 around a threshold */
-  const void* path;       /* [batch, length, width] */
-  const int64_t* lengths; /* [batch] number of valid steps */
-  const void* threshold;  /* [width] */
-  void* share;            /* [batch, width] mean of the ramp */
-  void* stretch;          /* [batch, width] longest run above the threshold, as a fraction of all steps: the maximum of
-                             r_i = ramp_i (r_(i-1) + 1), divided by the number of steps */
-  void* changes;          /* [batch, width] sum of the absolute changes of the ramp, divided by the number of steps */
-} seq2tens_path_pool;
-
-/* Pooling of contests: functional k competes with the others of group k mod `groups`, which divides `width`. */
-typedef struct seq2tens_contest_pool {
-  int64_t is_double;
-  int64_t threads;
-  int64_t batch, length, width, groups;
-  double steepness;       /* slope of the ramp from 1 at an extreme of a group to 0 */
-  const void* path;       /* [batch, length, width] */
-  const int64_t* lengths; /* [batch] number of valid steps */
-  void* wins;             /* [batch, width] mean of the ramp below the highest, times the highest */
-  void* losses;           /* [batch, width] mean of the ramp above the lowest */
-} seq2tens_contest_pool;
+  int64_t batch, length, channels;
+  int64_t blocks;
+  int64_t taps;              /* steps that a convolution reads, `dilation` apart */
+  int64_t chosen;            /* channels that it reads */
+  int64_t order;
+  int64_t groups;            /* 1, 2 or 4 */
+  double steepness;          /* slope of the ramp around a threshold */
+  double contest_steepness;  /* slope of the ramps of contests */
+  const float* paths;        /* [sources, batch, length, channels] */
+  const int64_t* lengths;    /* [batch] number of valid steps, at least 1 */
+  const int64_t* source;     /* [blocks] the path that a block reads */
+  const int64_t* channel;    /* [blocks, chosen] */
+  const int64_t* dilation;   /* [blocks] */
+  const float* weight;       /* [blocks, taps, chosen, 32] */
+  const int64_t* picks;      /* [blocks, order, 32] */
+  const float* gains;        /* [blocks, order, 32] */
+  const float* decay;        /* [blocks, 32] */
+  const float* threshold;    /* [blocks, 32] */
+  float* out;                /* [batch, blocks, 5 + order - 1 + order, 32] */
+} seq2tens_pooled_blocks;
 
 /* Forward pass of the full map of a power lift: all coordinates, up to an order, of the product over time of
    1 + c_1 x + c_2 x⊗x + …, level 0 first. With the increments of a path and c_j = 1/j! this is its signature. */
@@ -250,8 +255,7 @@ typedef struct seq2tens_full_map_gradients {
   OPERATION(convolution_backward, seq2tens_convolution_gradients) \
   OPERATION(slide_windows, seq2tens_windows)              \
   OPERATION(join_intervals, seq2tens_intervals)           \
-  OPERATION(pool_path, seq2tens_path_pool)                \
-  OPERATION(pool_contest, seq2tens_contest_pool)          \
+  OPERATION(pool_blocks, seq2tens_pooled_blocks)          \
   OPERATION(full_map_forward, seq2tens_full_map)          \
   OPERATION(full_map_backward, seq2tens_full_map_gradients)
 

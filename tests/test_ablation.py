@@ -59,6 +59,7 @@ def replace_design(features, design, n_blocks):
     """The first blocks of features, pooled in another way."""
     other = RandomLS2TFeatures(n_blocks=n_blocks, random_state=0)
     other.__dict__.update({**features.__dict__, "n_blocks": n_blocks})
+    other.calibrations_ = features.calibrations_[:n_blocks]
     other.blocks_ = [replace(block, design=design) for block in features.blocks_[:n_blocks]]
     return other
 

@@ -3,11 +3,20 @@ import pytest
 import torch
 
 from estimator_contract import EstimatorContract, problem
-from seq2tens import functional as F
+from kernels import with_threads
 from seq2tens.data import load_dataset
 from seq2tens.estimators import RandomLS2TClassifier, RandomLS2TFeatures, load
 from seq2tens.estimators.random import features
-from seq2tens.estimators.random.blocks import DESIGNS, KERNELS, Block, pools
+from seq2tens.estimators.random.blocks import (
+    DESIGNS,
+    KERNELS,
+    Block,
+    calibrate_levels,
+    pools,
+    relative,
+    stack,
+)
+from seq2tens.ops.pooling import functionals, pool_blocks
 
 
 class TestRandomLS2TFeatures(EstimatorContract):
@@ -32,7 +41,7 @@ class TestRandomLS2TFeatures(EstimatorContract):
         expected = fitted.transform(X)
         np.testing.assert_array_equal(self.make(n_jobs=2).fit(*problem()).transform(X), expected)
         monkeypatch.setattr(features, "CHUNK_STEPS", 50)
-        np.testing.assert_allclose(fitted.transform(X), expected, rtol=1e-5, atol=1e-5)
+        np.testing.assert_array_equal(fitted.transform(X), expected)
 
     def test_the_threads_of_torch_are_left_alone(self, fitted):
         before = torch.get_num_threads()
@@ -42,6 +51,20 @@ class TestRandomLS2TFeatures(EstimatorContract):
             assert torch.get_num_threads() == 2
         finally:
             torch.set_num_threads(before)
+
+    @pytest.mark.parametrize(("n_jobs", "expected"), [(1, 2), (3, 3)])
+    def test_one_job_means_the_threads_of_torch(self, n_jobs, expected, monkeypatch):
+        X, y = problem()
+        used = set()
+
+        def pool(*arguments):
+            used.add(torch.get_num_threads())
+            return pool_blocks(*arguments)
+
+        monkeypatch.setattr(features, "pool_blocks", pool)
+        with with_threads(2):
+            RandomLS2TClassifier(n_blocks=2, random_state=0, n_jobs=n_jobs).fit(X, y).predict(X)
+        assert used == {expected}
 
     def test_more_blocks_begin_with_the_same(self, fitted):
         X, y = problem()
@@ -89,20 +112,6 @@ class TestBlock:
             torch.testing.assert_close(found[row, step], total)
         assert (found[1, 12:] == 0).all()
 
-    def test_levels_are_those_of_the_layer(self):
-        block = Block.draw(3, 0, n_channels=2, length=30, order=3)
-        responses = torch.randn(2, 15, KERNELS, generator=torch.Generator().manual_seed(0))
-        scale = torch.tensor([[1.0], [2.0], [5.0]]).expand(3, KERNELS)
-        found = block.levels(responses, scale).unflatten(2, (3, KERNELS))
-        chain = torch.stack([responses[..., pick] for pick in block.picks])
-        weight = torch.ones(3, 1, 1)
-        for k in (0, 7, 31):
-            path = torch.stack([chain[m, ..., k] for m in range(3)], dim=-1)
-            picked = torch.eye(3)[..., None]
-            decay = torch.exp(-1 / block.memory[k : k + 1])
-            expected = F.ls2t(path, picked * weight, order=3, decay=decay, backend="reference")[..., 0]
-            torch.testing.assert_close(found[..., k], expected / scale[:, k], rtol=1e-4, atol=1e-5)
-
     def test_centred_blocks_do_not_see_the_level(self):
         block = Block.draw(0, 1, n_channels=2, length=40, order=1)
         x = torch.ones(1, 200, 2)
@@ -113,7 +122,8 @@ class TestBlock:
         levels = torch.randn(2, 9, 2 * KERNELS, generator=torch.Generator().manual_seed(0))
         responses, lengths = levels[..., :KERNELS].contiguous(), torch.tensor([9, 4])
         design = DESIGNS[3]._replace(convolutions=(), levels=("energy",))
-        found = pools(responses, lengths, torch.zeros(KERNELS), levels, design)
+        paths = (responses, lengths, torch.zeros(KERNELS), levels.unflatten(2, (2, KERNELS)))
+        found = pools(*paths, design)
         for row, length in enumerate(lengths.tolist()):
             path = levels[row, :length, KERNELS:]
             torch.testing.assert_close(found[row], (path.square().mean(dim=0) + 1e-4).log())
@@ -122,7 +132,7 @@ class TestBlock:
         waves = torch.tensor([[-1.0, 1, 1, -1, 1, -1], [-1, 1, -1, -1, -1, -1]])
         responses = waves[..., None].expand(2, 6, KERNELS).contiguous()
         design = DESIGNS[4]._replace(convolutions=("crossings",))
-        found = pools(responses, torch.tensor([6, 4]), torch.zeros(KERNELS), None, design)
+        found = pools(responses, torch.tensor([6, 4]), torch.zeros(KERNELS), responses[:, :, None], design)
         torch.testing.assert_close(found, torch.tensor([[4.0], [2.0]]).expand(2, KERNELS))
 
     def test_calibrated_paths_have_size_one(self):
@@ -132,10 +142,29 @@ class TestBlock:
             torch.full((40,), 50),
         )
         calibration = block.calibrate(x, lengths)
+        scales = calibrate_levels(x[None], lengths, stack([block], [calibration]))[0]
         responses = block.convolve(x, lengths, calibration.scale)
-        for path in (responses, block.levels(responses, calibration.level_scale)):
+        levels = functionals(responses, block.picks, 1 / relative(scales), block.decay)
+        for path in (responses, levels):
             size = path.square().mean(dim=(0, 1)).sqrt()
-            torch.testing.assert_close(size, torch.ones(len(size)))
+            torch.testing.assert_close(size, torch.ones_like(size))
+
+    @pytest.mark.parametrize("order", [1, 2, 3, 4])
+    @pytest.mark.parametrize("number", sorted(DESIGNS))
+    def test_every_design_by_its_paths(self, number, order):
+        """The features of all blocks together, and those of each from its paths."""
+        X, _ = problem(n=12, longest=60)
+        features = RandomLS2TFeatures(n_blocks=4, order=order, random_state=0).fit(X)
+        features.design_ = number
+        features.blocks_ = features._draw()
+        table = torch.from_numpy(features.transform(X))
+        x = features.preparation_.transform(features._as_in_fit(X))
+        paths = features._paths(x)
+        columns = [
+            b.features(*paths[b.difference], c)
+            for b, c in zip(features.blocks_, features.calibrations_, strict=True)
+        ]
+        torch.testing.assert_close(table, torch.cat(columns, dim=1), rtol=1e-4, atol=2e-4)
 
     @pytest.mark.parametrize("channels", [1, 2, 16, 500])
     @pytest.mark.parametrize("length", [1, 2, 8, 3000])

@@ -55,7 +55,8 @@ class RandomLS2T(LearnsOn):
             sequence by itself (`"sequence"`), or not at all (None).
         penalties: candidate ridge penalties, per feature; leave-one-out selects one. With more than 2048
             sequences it uses a random sample of that size.
-        n_jobs: number of threads; -1 means all.
+        n_jobs: number of threads; -1 means all. With 1, features are still computed by as many threads as
+            torch uses, by default one per core, and only the linear algebra by a single one.
         random_state: an integer, a numpy `RandomState` or None.
         head: None for ridge regression, or a scikit-learn classifier or regressor for the standardised
             features; such a model cannot be saved, explained or updated.

@@ -6,7 +6,7 @@ mean square over a sample of the training sequences, and its thresholds are valu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from seq2tens import functional as F
-from seq2tens.ops.pooling import PathPools, pool_contest, pool_path
+from seq2tens.ops.pooling import POOLS, Blocks, functionals, inside, pool_blocks, pool_path, pool_paths
 
 KERNELS = 32  # convolutions of a block, and functionals of each level
 GROUP = 8  # number of convolutions that compete with each other
@@ -98,27 +98,30 @@ class Block:
         )
 
     @property
+    def decay(self) -> Float[Tensor, " kernels"]:
+        """What is left of a level after a step; level m decays by the m-th power."""
+        return torch.exp(-1 / self.memory)
+
+    @property
     def n_features(self) -> int:
         """Number of features."""
         return self.design.n_features(len(self.picks))
 
     def calibrate(self, x: Values, lengths: Lengths) -> Calibration:
-        """Compute scales and thresholds from a sample of the training data."""
-        inside = torch.arange(x.shape[1]) < lengths[:, None]
+        """Compute scale and threshold of the convolutions from a sample of the training data."""
         responses = self.convolve(x, lengths, torch.ones(KERNELS))
-        seen = responses[inside]
-        scale = root_mean_square(seen)
-        threshold = seen[(self.step * len(seen)).long(), torch.arange(KERNELS)] / scale
-        unit = torch.ones(len(self.picks), KERNELS)
-        levels = self.levels(responses.div_(scale), unit)[inside]
-        return Calibration(scale, threshold, root_mean_square(levels).view(-1, KERNELS))
+        seen = torch.cat([row[:length] for row, length in zip(responses, lengths.tolist(), strict=True)])
+        size = root_of(seen.square().mean(dim=0))
+        threshold = seen[(self.step * len(seen)).long(), torch.arange(KERNELS)] / size
+        return Calibration(size, threshold, torch.ones(len(self.picks), KERNELS))
 
     def features(
         self, x: Values, lengths: Lengths, calibration: Calibration
     ) -> Float[Tensor, "rows features"]:
-        """Compute the features of this block."""
+        """Compute the features of this block from its paths."""
         responses = self.convolve(x, lengths, calibration.scale)
-        levels = self.levels(responses, calibration.level_scale) if len(self.picks) > 1 else None
+        gains = 1 / relative(calibration.level_scale)
+        levels = functionals(responses, self.picks, gains, self.decay)
         return pools(responses, lengths, calibration.threshold, levels, self.design)
 
     def convolve(self, x: Values, lengths: Lengths, scale: Tensor) -> Float[Tensor, "rows time kernels"]:
@@ -139,55 +142,81 @@ class Block:
             responses.mul_((torch.arange(x.shape[1]) < lengths[:, None])[..., None])
         return responses
 
-    def levels(
-        self, responses: Float[Tensor, "rows time kernels"], scale: Float[Tensor, "order kernels"]
-    ) -> Float[Tensor, "rows time order*kernels"]:
-        """Compute the levels, divided by their scales, of functionals with decay on the convolutions."""
-        weight = torch.nn.functional.one_hot(self.picks, KERNELS).transpose(1, 2).float()
-        weight /= (scale / torch.cat([torch.ones(1, KERNELS), scale[:-1]]))[:, None]
-        paths = F.ls2t(responses, weight, order=len(scale), decay=torch.exp(-1 / self.memory))
-        assert isinstance(paths, Tensor)
-        return paths.flatten(2)
+
+def stack(blocks: Sequence[Block], calibrations: Sequence[Calibration]) -> Blocks:
+    """Return all blocks for `pool_blocks`, where path 0 holds values and path 1 increments."""
+    rows = (
+        (
+            torch.tensor(int(block.difference)),
+            block.channels,
+            torch.tensor(block.dilation),
+            block.taps / calibration.scale,
+            block.picks,
+            1 / relative(calibration.level_scale),
+            block.decay,
+            calibration.threshold,
+        )
+        for block, calibration in zip(blocks, calibrations, strict=True)
+    )
+    return Blocks(*map(torch.stack, zip(*rows, strict=True)))
+
+
+def relative(scale: Float[Tensor, "order ..."]) -> Float[Tensor, "order ..."]:
+    """Return the scales relative to the level below, which enters a level already divided by its own."""
+    return scale / torch.cat([torch.ones_like(scale[:1]), scale[:-1]])
+
+
+def calibrate_levels(
+    x: Float[Tensor, "sources rows time channels"], lengths: Lengths, blocks: Blocks
+) -> Float[Tensor, "blocks order kernels"]:
+    """Return the root mean squares of all levels of blocks whose levels have scale 1."""
+    energy = pool_blocks(x, lengths, blocks, KERNELS // GROUP, 1.0)[:, :, -blocks.picks.shape[1] :]
+    weight = lengths.double() / lengths.sum()
+    return root_of(torch.einsum("r,r...->...", weight, energy.double())).float()
 
 
 def pools(
     responses: Float[Tensor, "rows time width"],
     lengths: Lengths,
     threshold: Float[Tensor, " width"],
-    levels: Float[Tensor, "rows time order*width"] | None,
+    levels: Float[Tensor, "rows time order width"],
     design: Design,
-    pool_path: Callable[..., PathPools] = pool_path,
+    pool_path: Callable[..., tuple[Tensor, ...]] = pool_path,
 ) -> Float[Tensor, "rows features"]:
     """Pool convolutions and, from level 2 on, the functionals on top of them over time.
 
     Convolutions that compete with each other are `width / GROUP` columns apart.
     """
-    width = responses.shape[2]
-    by_name = pool_path(responses, lengths, threshold, design.steepness)._asdict()
-    wins, losses = pool_contest(responses, lengths, width // GROUP)
-    by_name |= {"wins": wins.clamp_(min=0).sqrt_(), "losses": losses.sqrt_()}
-    columns = [_column(name, by_name, responses, lengths) for name in design.convolutions]
-    if levels is not None:
-        by_name = pool_path(levels, lengths, torch.zeros(levels.shape[2]), design.steepness)._asdict()
-        columns += [_column(name, by_name, levels, lengths)[:, width:] for name in design.levels]
-    return torch.cat(columns, dim=1)
+    groups = responses.shape[2] // GROUP
+    pooled = pool_paths(responses, levels, lengths, threshold, groups, design.steepness, pool_path)
+    peaks = [_peaks(path, lengths)[:, None] for path in (responses[:, :, None], levels[:, :, 1:])]
+    return select(pooled[:, None], lengths, design, *peaks)
 
 
-def _column(name: str, by_name: dict[str, Tensor], path: Values, lengths: Lengths) -> Tensor:
-    """Return the pool of this name."""
-    if name in by_name:
-        return by_name[name]
-    if name == "crossings":
-        return by_name["changes"] * lengths[:, None]
-    inside = torch.arange(path.shape[1]) < lengths[:, None]
-    if name == "energy":
-        # a matrix product is several times as fast as a masked sum
-        squares = (inside.to(path.dtype)[:, None] @ path.square())[:, 0]
-        return (squares / lengths[:, None] + SILENCE).log()
-    return torch.where(inside[..., None], path, -torch.inf).amax(1)  # "peak", in old models only
+def _peaks(
+    path: Float[Tensor, "rows time levels width"], lengths: Lengths
+) -> Float[Tensor, "rows levels width"]:
+    """Return the maximum over time, which old designs have."""
+    return torch.where(inside(path, lengths)[..., None], path, -torch.inf).amax(1)
 
 
-def root_mean_square(values: Float[Tensor, "steps kernels"]) -> Float[Tensor, " kernels"]:
-    """Return the root mean square over the steps; 1 where it is 0, so that it can be divided by."""
-    size = values.square().mean(dim=0).sqrt()
+def select(
+    pooled: Float[Tensor, "rows blocks pools width"], lengths: Lengths, design: Design, *peaks: Tensor
+) -> Float[Tensor, "rows features"]:
+    """Return the features of a design, block by block; `peaks` are those of convolutions and of levels."""
+    above = (pooled.shape[2] - len(POOLS)) // 2  # the number of levels from 2 on
+    *separate, share, _, energy = pooled.split([1] * len(POOLS) + [above, 1, above], dim=2)
+    first = dict(zip(POOLS, separate, strict=True))
+    first["crossings"] = first["changes"] * lengths[:, None, None, None]
+    first["wins"], first["losses"] = first["wins"].clamp(min=0).sqrt(), first["losses"].sqrt()
+    levels = {"share": share, "energy": (energy + SILENCE).log()}
+    if peaks:
+        first["peak"], levels["peak"] = peaks
+    columns = [first[name] for name in design.convolutions] + [levels[name] for name in design.levels]
+    return torch.cat(columns, dim=2).flatten(1)
+
+
+def root_of(square: Float[Tensor, "*rest"]) -> Float[Tensor, "*rest"]:
+    """Return the root of a mean square; 1 where it is 0, so that it can be divided by."""
+    size = square.sqrt()
     return torch.where(size > 1e-6, size, 1.0)

@@ -13,10 +13,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as torch_F
 
-from seq2tens.estimators.random.blocks import KERNELS, Block, pools
+from seq2tens.estimators.random.blocks import Block, pools, relative
 from seq2tens.estimators.random.ridge import Ridge
 from seq2tens.exporting import Standardisation, scan
-from seq2tens.ops.pooling import PathPools
 
 if TYPE_CHECKING:
     from seq2tens.estimators.random.features import RandomLS2TFeatures
@@ -43,9 +42,7 @@ class RandomFeaturesModule(nn.Module):
         )
         self.scales = scale.unbind(-1)
         self.register_buffer("threshold", threshold.flatten())
-        # scales relative to the level below, which enters a level already divided by its own scale
-        ratio = level_scale / torch.cat([torch.ones(1, KERNELS, n), level_scale[:-1]])
-        self.register_buffer("ratio", ratio.flatten(1))
+        self.register_buffer("ratio", relative(level_scale).flatten(1))
         picks = torch.stack([block.picks for block in self.blocks], dim=-1)
         self.register_buffer("picks", (picks * n + torch.arange(n)).flatten(1))
         memory = torch.stack([block.memory for block in self.blocks], dim=-1).flatten()
@@ -66,11 +63,11 @@ class RandomFeaturesModule(nn.Module):
             dim=-1,
         ).flatten(2)
         responses = torch.where(mask, responses, 0.0)
-        levels = self._levels(responses) if len(self.picks) > 1 else None
+        levels = self._levels(responses)
         table = pools(responses, lengths, self.threshold, levels, self.blocks[0].design, _pool_path)
         return table.unflatten(1, (-1, len(self.blocks))).mT.flatten(1)
 
-    def _levels(self, responses: Paths) -> Float[Tensor, "batch time order*width"]:
+    def _levels(self, responses: Paths) -> Float[Tensor, "batch time order width"]:
         """Compute the levels: level m decays by the m-th power of the decay, and grows by level m - 1."""
         factors = torch.stack(
             [responses[..., pick] / ratio for pick, ratio in zip(self.picks, self.ratio, strict=True)], dim=2
@@ -83,7 +80,7 @@ class RandomFeaturesModule(nn.Module):
             return state, state.float()
 
         initial = torch.zeros(factors[:, 0].shape, dtype=torch.float64)
-        return scan(step, initial, [factors], [self.decay])[1].flatten(2)
+        return scan(step, initial, [factors], [self.decay])[1]
 
 
 class RidgeModule(nn.Module):
@@ -113,7 +110,7 @@ class ValueModule(nn.Module):
         return numbers if len(self.level) > 1 else numbers[:, 0]
 
 
-def _pool_path(path: Paths, lengths: Lengths, threshold: Tensor, steepness: float) -> PathPools:
+def _pool_path(path: Paths, lengths: Lengths, threshold: Tensor, steepness: float) -> tuple[Tensor, ...]:
     """Compute `ops.pooling.pool_path` by `scan`, so that the exported graph takes any number of steps."""
     inside = (torch.arange(path.shape[1]) < lengths[:, None])[..., None]
     ramp = torch.where(inside, ((path - threshold) * steepness + 0.5).clamp(0, 1), 0.0)
@@ -126,7 +123,7 @@ def _pool_path(path: Paths, lengths: Lengths, threshold: Tensor, steepness: floa
         return torch.stack([run, longest], dim=1), run
 
     longest = scan(step, torch.zeros_like(ramp[:, :1]).repeat(1, 2, 1), [ramp], [])[0][:, 1]
-    return PathPools(*(total / lengths[:, None] for total in (ramp.sum(1), longest, change.sum(1))))
+    return tuple(total / lengths[:, None] for total in (ramp.sum(1), longest, change.sum(1)))
 
 
 def _convolve(block: Block, x: Values, scale: Tensor) -> Float[Tensor, "batch time kernels"]:

@@ -10,22 +10,35 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from aeon.utils.validation import check_n_jobs
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from seq2tens import _checks as check
 from seq2tens._storage import Tensors
 from seq2tens.data import Preparation, Scaler, Sequences, collate, length_blocks
 from seq2tens.estimators.features import TableTransformer
-from seq2tens.estimators.random.blocks import DESIGNS, NEWEST, Block, Calibration
-from seq2tens.estimators.random.ridge import torch_threads
+from seq2tens.estimators.random.blocks import (
+    DESIGNS,
+    GROUP,
+    KERNELS,
+    NEWEST,
+    Block,
+    Calibration,
+    calibrate_levels,
+    select,
+    stack,
+)
+from seq2tens.estimators.random.ridge import threads, torch_threads
 from seq2tens.estimators.seeds import RandomState, seed_of
+from seq2tens.ops.pooling import Blocks, pool_blocks
 
-# Number of padded steps that a block processes at a time, such that its paths stay in the cache.
-CHUNK_STEPS = 2**13
+# Number of padded steps that are prepared at a time.
+CHUNK_STEPS = 2**14
 # Number of training sequences for the calibration of the blocks.
 CALIBRATION = 64
+
+# Values and increments, padded, each with the lengths.
+Paths = tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -44,7 +57,8 @@ class RandomLS2TFeatures(TableTransformer):
         order: highest level.
         scaling: standardise each channel with the statistics of the training data (`"channel"`) or of each
             sequence by itself (`"sequence"`), or not at all (None).
-        n_jobs: number of threads; -1 means all. The result does not depend on it.
+        n_jobs: number of threads; -1 means all, and 1 as many as torch uses (`torch.set_num_threads`), by
+            default one per core. The result does not depend on it.
         random_state: an integer, a numpy `RandomState` or None.
 
     Examples:
@@ -81,9 +95,13 @@ class RandomLS2TFeatures(TableTransformer):
         self.increments_ = Scaler().fit(increments(sample))
         paths = self._paths(sample)
         with one_thread_each(self.n_jobs) as run:
-            self.calibrations_ = list(
-                run(lambda block: block.calibrate(*paths[block.difference]), self.blocks_)
-            )
+            convolutions = list(run(lambda block: block.calibrate(*paths[block.difference]), self.blocks_))
+        with torch_threads(threads(self.n_jobs)):
+            scales = calibrate_levels(*stack_paths(paths), stack(self.blocks_, convolutions))
+        self.calibrations_ = [
+            calibration._replace(level_scale=scale)
+            for calibration, scale in zip(convolutions, scales, strict=True)
+        ]
 
     def _draw(self) -> list[Block]:
         sizes = (self.preparation_.n_outputs, self.length_, self.order)
@@ -93,21 +111,23 @@ class RandomLS2TFeatures(TableTransformer):
     @torch.no_grad()
     def _transform(self, X: Sequences) -> Float[np.ndarray, "rows features"]:
         table = torch.empty(len(X), self.n_features_)
-        columns = torch.arange(self.n_features_).split([block.n_features for block in self.blocks_])
-        with one_thread_each(self.n_jobs) as run:
-            for rows in map(torch.from_numpy, length_blocks(X.lengths, CHUNK_STEPS)):
-                paths = self._paths(self.preparation_.transform(X[rows.numpy()]))
-
-                def fill(number: int, rows: Tensor = rows, paths: Any = paths) -> None:
-                    block, place = self.blocks_[number], columns[number]
-                    x, lengths = paths[block.difference]
-                    part = block.features(x, lengths, self.calibrations_[number])
-                    table[rows, place[0] : place[-1] + 1] = part
-
-                list(run(fill, range(self.n_blocks)))
+        blocks = stack(self.blocks_, self.calibrations_)
+        with torch_threads(threads(self.n_jobs)):
+            for rows in length_blocks(X.lengths, CHUNK_STEPS):
+                paths = self._paths(self.preparation_.transform(X[rows]))
+                table[torch.from_numpy(rows)] = self._features(paths, blocks)
         return table.numpy()
 
-    def _paths(self, prepared: Sequences) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    def _features(self, paths: Paths, blocks: Blocks) -> Float[Tensor, "rows features"]:
+        design = self.blocks_[0].design
+        if "peak" in design.convolutions:  # an old model
+            each = zip(self.blocks_, self.calibrations_, strict=True)
+            return torch.cat([block.features(*paths[block.difference], c) for block, c in each], dim=1)
+        x, lengths = stack_paths(paths)
+        pooled = pool_blocks(x, lengths, blocks, KERNELS // GROUP, design.steepness)
+        return select(pooled, lengths, design)
+
+    def _paths(self, prepared: Sequences) -> Paths:
         """Return values and increments, padded, with their lengths."""
         values, lengths = collate(prepared)[:2]
         return (values, lengths), (collate(self.increments_.transform(increments(prepared))).values, lengths)
@@ -141,6 +161,13 @@ class RandomLS2TFeatures(TableTransformer):
         ]
 
 
+def stack_paths(
+    paths: Paths,
+) -> tuple[Float[Tensor, "sources rows time channels"], Int[Tensor, " rows"]]:
+    """Return values and increments as one tensor, and the lengths."""
+    return torch.stack([values for values, _ in paths]), paths[0][1]
+
+
 def increments(sequences: Sequences) -> Sequences:
     """Return the change since the previous step, 0 at the first step."""
     change = np.diff(sequences.values, axis=0, prepend=sequences.values[:1])
@@ -151,7 +178,7 @@ def increments(sequences: Sequences) -> Sequences:
 @contextmanager
 def one_thread_each(n_jobs: int) -> Iterator[Any]:
     """Yield a `map` with this many threads, in each of which torch uses a single thread."""
-    workers = check_n_jobs(n_jobs)
+    workers = threads(n_jobs)
     with torch_threads(1):
         if workers == 1:
             yield map

@@ -1,59 +1,59 @@
-"""Pooling on CPUs: the kernels of `csrc/pooling.cpp`."""
+"""Pooling of blocks on CPUs: the kernel of `csrc/pooling.cpp`."""
 
 from __future__ import annotations
 
 import ctypes
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from seq2tens.ops import native
+from seq2tens.ops.dispatch import forward_unsupported
+from seq2tens.ops.pooling.reference import CONTEST_STEEPNESS
+
+if TYPE_CHECKING:
+    from seq2tens.ops.pooling import Blocks
+
+WIDTH = 32
+GROUPS = (1, 2, 4)
 
 
-class PathPool(native.Struct):
-    """A call of `pool_path`; see `csrc/seq2tens.h`."""
+class PooledBlocks(native.Struct):
+    """A call of `pool_blocks`; see `csrc/seq2tens.h`."""
 
-    name = "seq2tens_path_pool"
+    name = "seq2tens_pooled_blocks"
     _fields_ = (
-        *native.fields("is_double threads batch length width"),
-        ("steepness", ctypes.c_double),
-        *native.arrays("path lengths threshold share stretch changes"),
+        *native.fields("threads batch length channels blocks taps chosen order groups"),
+        *native.fields("steepness contest_steepness", ctypes.c_double),
+        *native.arrays("paths lengths source channel dilation weight picks gains decay threshold out"),
     )
 
 
-class ContestPool(native.Struct):
-    """A call of `pool_contest`; see `csrc/seq2tens.h`."""
+def unsupported(paths: Tensor, lengths: Tensor, blocks: Blocks, groups: int, steepness: float) -> str | None:
+    """Return why the kernel cannot handle these arguments; None if it can."""
+    if blocks.taps.shape[3] != WIDTH or groups not in GROUPS:
+        return f"a block must have {WIDTH} convolutions, and 1, 2 or 4 groups"
+    numbers = (paths, blocks.taps, blocks.gains, blocks.decay, blocks.threshold)
+    if any(tensor.dtype != torch.float32 for tensor in numbers):
+        return "a tensor is not float32"
+    return forward_unsupported(paths, lengths, blocks)
 
-    name = "seq2tens_contest_pool"
-    _fields_ = (
-        *native.fields("is_double threads batch length width groups"),
-        ("steepness", ctypes.c_double),
-        *native.arrays("path lengths wins losses"),
+
+def pool_blocks(paths: Tensor, lengths: Tensor, blocks: Blocks, groups: int, steepness: float) -> Tensor:
+    """Same signature and meaning as `reference.pool_blocks`."""
+    _, batch, length, channels = paths.shape
+    count, taps, chosen, width = blocks.taps.shape
+    order = blocks.picks.shape[1]
+    arrays = [
+        tensor.contiguous() if tensor.is_floating_point() else tensor.long().contiguous()
+        for tensor in (paths, lengths, *blocks)
+    ]
+    out = paths.new_empty(batch, count, 5 + 2 * order - 1, width)
+    sizes = (batch, length, channels, count, taps, chosen, order, groups)
+    steepnesses = (steepness, CONTEST_STEEPNESS)
+    native.run(
+        "pool_blocks",
+        PooledBlocks(native.threads(), *sizes, *steepnesses, *native.addresses(*arrays, out)),
     )
-
-
-def pool_path(path: Tensor, lengths: Tensor, threshold: Tensor, steepness: float) -> tuple[Tensor, ...]:
-    """Same signature and meaning as `reference.pool_path`."""
-    path, lengths, threshold = path.contiguous(), lengths.long().contiguous(), threshold.contiguous()
-    results = _rows_each(path, 3)
-    addresses = native.addresses(path, lengths, threshold, *results)
-    native.run("pool_path", PathPool(*_sizes(path), steepness, *addresses))
-    return results
-
-
-def pool_contest(path: Tensor, lengths: Tensor, groups: int, steepness: float) -> tuple[Tensor, ...]:
-    """Same signature and meaning as `reference.pool_contest`."""
-    path, lengths = path.contiguous(), lengths.long().contiguous()
-    results = _rows_each(path, 2)
-    addresses = native.addresses(path, lengths, *results)
-    native.run("pool_contest", ContestPool(*_sizes(path), groups, steepness, *addresses))
-    return results
-
-
-def _sizes(path: Tensor) -> tuple[int, ...]:
-    return path.dtype == torch.float64, native.threads(), *path.shape
-
-
-def _rows_each(path: Tensor, pools: int) -> tuple[Tensor, ...]:
-    """Allocate `pools` results, each with a row for every sequence."""
-    return tuple(path.new_empty(path.shape[0], path.shape[2]) for _ in range(pools))
+    return out
