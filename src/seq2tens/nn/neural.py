@@ -74,11 +74,11 @@ class NeuralLS2T(LS2T):
 
     def functionals(self) -> dict[str, Any]:
         """Return the arguments for `functional.ls2t`, which gets the levels of φ side by side."""
-        given = super().functionals()
+        functionals = super().functionals()
         if self.longest == 1:
-            return given
+            return functionals
         weight, bias = F.cut_into_runs(self.weight, self.bias, self.longest)
-        return given | {"weight": weight, "bias": bias, "lift_order": 1}
+        return functionals | {"weight": weight, "bias": bias, "lift_order": 1}
 
     def extra_repr(self) -> str:
         """Return that of `LS2T`, and the number of features of φ."""
@@ -131,8 +131,8 @@ def _check_module(phi: nn.Module) -> None:
 def _check_options(longest: int, options: dict[str, Any]) -> None:
     plain = {"weights": "recursive", "lift_order": 1, "learn_lift": False, "decay": None}
     for name, value in plain.items():
-        given = options.get(name, value)
+        option = options.get(name, value)
         check.require(
-            isinstance(given, type(value)) and given == value,
-            f"`{name}` must be {value!r} for a `phi` of {longest} levels, got {given!r}",
+            isinstance(option, type(value)) and option == value,
+            f"`{name}` must be {value!r} for a `phi` of {longest} levels, got {option!r}",
         )

@@ -91,7 +91,7 @@ def cpu_unsupported(*arguments: Any) -> str | None:
         return "it has no rules for torch.func transforms; use the reference"
     if forward_ad._current_level >= 0 and any(map(_has_tangent, tensors)):
         return "it has no rule for forward-mode differentiation; use the reference"
-    _tell_once()
+    _warn_once()
     return native.unavailable()
 
 
@@ -135,18 +135,18 @@ def reference_gradients(
     reference: Callable[..., Tensor], inputs: tuple[Any, ...], dy: Tensor
 ) -> tuple[Tensor | None, ...]:
     """Return gradients that can be differentiated again; the kernels have no second derivatives."""
-    wanted = [isinstance(t, Tensor) and t.requires_grad for t in inputs]
-    leaves = [t for t, is_wanted in zip(inputs, wanted, strict=True) if is_wanted]
+    needed = [isinstance(t, Tensor) and t.requires_grad for t in inputs]
+    leaves = [t for t, needs_gradient in zip(inputs, needed, strict=True) if needs_gradient]
     gradients = iter(torch.autograd.grad(reference(*inputs), leaves, dy, create_graph=True))
-    return tuple(next(gradients) if is_wanted else None for is_wanted in wanted)
+    return tuple(next(gradients) if needs_gradient else None for needs_gradient in needed)
 
 
-_told = False
+_warned = False
 
 
-def _tell_once() -> None:
+def _warn_once() -> None:
     """Warn that the installation has no kernels: results are correct, but slow."""
-    global _told
-    if not _told and (reason := native.unavailable()) is not None:
-        _told = True
+    global _warned
+    if not _warned and (reason := native.unavailable()) is not None:
+        _warned = True
         warnings.warn(f"seq2tens runs without its compiled kernels, slower: {reason}", stacklevel=2)

@@ -98,10 +98,10 @@ def _load() -> Library | str:
     functions.seq2tens_set_isa.restype = ctypes.c_char_p
     if _is_stale(functions.seq2tens_source_digest().decode()):
         return f"{path} was built from other sources than those in {_SOURCES}; {_INSTALL}"
-    wanted = os.environ.get("SEQ2TENS_ISA")
-    chosen = functions.seq2tens_set_isa(wanted.encode() if wanted else None)
+    requested = os.environ.get("SEQ2TENS_ISA")
+    chosen = functions.seq2tens_set_isa(requested.encode() if requested else None)
     if chosen is None:
-        return f"this processor or {path} has no instruction set {wanted!r}"
+        return f"this processor or {path} has no instruction set {requested!r}"
     return Library(functions, path, chosen.decode())
 
 

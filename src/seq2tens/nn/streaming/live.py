@@ -65,8 +65,8 @@ class Live(Whole):
         push = self.push
         if push.ahead == 0:
             return x
-        series = torch.cat([self._kept(x, push.ahead), x], dim=1)
-        self._keep(series[:, series.shape[1] - push.ahead :], series)
+        series = torch.cat([self._previous(x, push.ahead), x], dim=1)
+        self._store(series[:, series.shape[1] - push.ahead :], series)
         return self._windows(series, push.stride + push.ahead)
 
     def halo(self, x: Windows, before: int, after: int) -> Windows:
@@ -75,13 +75,13 @@ class Live(Whole):
         beyond = [x.new_zeros(x.shape[0], after, x.shape[2])] if after else []
         if before == 0:
             return torch.cat([x, *beyond], dim=1) if beyond else x
-        earlier = self._kept(x, before)
+        earlier = self._previous(x, before)
         if push.ends == 1:
             extended = torch.cat([earlier, x, *beyond], dim=1)
-            self._keep(extended[:, push.stride : push.stride + before], extended)
+            self._store(extended[:, push.stride : push.stride + before], extended)
             return extended
         series = torch.cat([earlier, self._final(x)], dim=1)
-        self._keep(series[:, series.shape[1] - before :], series)
+        self._store(series[:, series.shape[1] - before :], series)
         return torch.cat([self._windows(series, before), x, *beyond], dim=1)
 
     def clock(self, x: Windows, mode: Literal["index", "centred"]) -> Float[Tensor, "rows positions 1"]:
@@ -96,8 +96,8 @@ class Live(Whole):
         push, x = self.push, self.clear(x)
         final = x if push.each else x[:, : push.stride].sum(1).view(push.batch, push.ends, -1)
         sums = final.cumsum(1) if final.shape[1] > 1 else final
-        sums = sums + self._kept(sums, 1)
-        self._keep(sums[:, -1:], sums)
+        sums = sums + self._previous(sums, 1)
+        self._store(sums[:, -1:], sums)
         if push.each:
             return sums.flatten(0, 1) / self.count(x, at_end=True)[:, None]
         totals = sums.flatten(0, 1) + x[:, push.stride :].sum(1)
@@ -190,7 +190,7 @@ class Live(Whole):
         windows = series.unfold(1, size, push.stride)[:, : push.ends].mT
         return windows.reshape(push.batch * push.ends, size, series.shape[2])
 
-    def _kept(self, like: Tensor, steps: int) -> Tensor:
+    def _previous(self, like: Tensor, steps: int) -> Tensor:
         """Return the state of the operation that is being called; zeros before the first step."""
         state = self._state()
         return like.new_zeros(self.push.batch, steps, like.shape[2]) if state is None else state
@@ -198,7 +198,7 @@ class Live(Whole):
     def _state(self) -> Tensor | None:
         return self.before[len(self.after)] if self.before else None
 
-    def _keep(self, part: Tensor, whole: Tensor) -> None:
+    def _store(self, part: Tensor, whole: Tensor) -> None:
         self.after.append(owned(part, whole))
 
 

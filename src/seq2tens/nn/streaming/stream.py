@@ -29,7 +29,7 @@ REFUSALS = Refusals(
 )
 
 
-class Now(NamedTuple):
+class StreamState(NamedTuple):
     """The current state of a stream. Nothing in it is ever changed in place."""
 
     steps: int = 0
@@ -64,12 +64,12 @@ class Stream:
         self._reach = find_reach(self._module, REFUSALS, length=length)
         self._device, self._dtype = _home(module)
         self._fingerprint = storage.fingerprint(module)
-        self._now = Now()
+        self._state = StreamState()
 
     @property
     def steps(self) -> int:
         """Number of steps that have been pushed."""
-        return self._now.steps
+        return self._state.steps
 
     @property
     def ahead(self) -> int:
@@ -90,12 +90,12 @@ class Stream:
         if chunk.shape[1] == 0:
             return self._empty(chunk)
         with torch.inference_mode():
-            now, outputs = self._now, []
+            state, outputs = self._state, []
             for part in chunk.double().split(max(1, BLOCK // chunk.shape[0]), dim=1):
-                y, now = self._advance(part, now, last)
+                y, state = self._advance(part, state, last)
                 outputs.append(y)
             y = outputs[-1] if last or len(outputs) == 1 else torch.cat(outputs, dim=1)
-        self._now = now
+        self._state = state
         return self._copied(y)
 
     def finish(self) -> Float[Tensor, "batch outputs ..."]:
@@ -104,35 +104,35 @@ class Stream:
         There are some only for a module that returns sequences and looks ahead. The stream does not change
         and can go on.
         """
-        now = self._now
-        check.require(now.steps > 0, "`finish` needs at least one step, got none")
-        nothing = torch.zeros(now.batch, 0, now.channels, dtype=torch.float64, device=self._device)
+        state = self._state
+        check.require(state.steps > 0, "`finish` needs at least one step, got none")
+        nothing = torch.zeros(state.batch, 0, state.channels, dtype=torch.float64, device=self._device)
         if not self._gives_sequences_late:
             return self._empty(nothing)
-        push = Push(now.batch, now.steps, stride=0, ends=1, ahead=self.ahead, each=False)
+        push = Push(state.batch, state.steps, stride=0, ends=1, ahead=self.ahead, each=False)
         with torch.inference_mode():
-            y, _ = self._run(nothing, push, now.states)
-        return self._copied(y[:, max(0, self.ahead - now.steps) :])
+            y, _ = self._run(nothing, push, state.states)
+        return self._copied(y[:, max(0, self.ahead - state.steps) :])
 
     def reset(self) -> None:
         """Begin a new sequence."""
-        self._now = Now()
+        self._state = StreamState()
 
     def to(self, device: torch.device | str) -> Stream:
         """Move the weights and the state of the stream to another device."""
         self._device = torch.device(device)
         self._module.to(device)
         self._constants = {}
-        self._now = self._now._replace(states=storage.to_device(self._now.states, self._device))
+        self._state = self._state._replace(states=storage.to_device(self._state.states, self._device))
         return self
 
     def state(self) -> dict[str, State]:
         """Return the state of the stream as a tree of dicts, tuples, tensors and numbers, of fixed size."""
-        return {"fingerprint": self._fingerprint, "length": self.length or 0, **self._now._asdict()}
+        return {"fingerprint": self._fingerprint, "length": self.length or 0, **self._state._asdict()}
 
     def restore(self, state: dict[str, State]) -> None:
         """Continue from a state of another stream of the same module."""
-        keys = {"fingerprint", "length", *Now._fields}
+        keys = {"fingerprint", "length", *StreamState._fields}
         check.require(
             isinstance(state, dict) and set(state) == keys,
             f"`state` must be a dict with the keys {', '.join(sorted(keys))}, "
@@ -148,9 +148,9 @@ class Stream:
             state["length"] == length,
             f"`state` must come from a stream with length={self.length}, got {state['length'] or None}",
         )
-        now = Now(**{name: state[name] for name in Now._fields})
-        self._check_tree(now)
-        self._now = now._replace(states=storage.to_device(now.states, self._device))
+        restored = StreamState(**{name: state[name] for name in StreamState._fields})
+        self._check_tree(restored)
+        self._state = restored._replace(states=storage.to_device(restored.states, self._device))
 
     def save(self, path: str | Path, notes: dict[str, Any] | None = None) -> None:
         """Write the state to a file, atomically.
@@ -169,20 +169,20 @@ class Stream:
     def _gives_sequences_late(self) -> bool:
         return self.ahead > 0 and self._reach.gives_sequences
 
-    def _advance(self, part: Tensor, now: Now, last: bool) -> tuple[Tensor, Now]:
+    def _advance(self, part: Tensor, state: StreamState, last: bool) -> tuple[Tensor, StreamState]:
         """Return the outputs for a few steps, and the state of the stream after them."""
         batch, steps, channels = part.shape
         every = not self._reach.gives_sequences and self.ahead > 0 and not last
         ends, stride = (steps, 1) if every else (1, steps)
-        push = Push(batch, now.steps, stride, ends, self.ahead, each=self.ahead == 0 and not last)
-        y, states = self._run(part, push, now.states)
+        push = Push(batch, state.steps, stride, ends, self.ahead, each=self.ahead == 0 and not last)
+        y, states = self._run(part, push, state.states)
         if self._gives_sequences_late:
-            y = y[:, min(steps, max(0, self.ahead - now.steps)) : steps]
+            y = y[:, min(steps, max(0, self.ahead - state.steps)) : steps]
         elif not self._reach.gives_sequences:
             y = y.unflatten(0, (batch, -1))
         elif last:
             y = y[:, -1:]
-        return y, Now(now.steps + steps, batch, channels, states)
+        return y, StreamState(state.steps + steps, batch, channels, states)
 
     def _run(self, x: Tensor, push: Push, states: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
         live = Live(push, states, self._device, length=self.length, constants=self._constants)
@@ -193,7 +193,7 @@ class Stream:
         """Return zero outputs, in the shape that outputs have."""
         step = torch.zeros(chunk.shape[0], self.ahead + 1, chunk.shape[2], dtype=torch.float64)
         with torch.inference_mode():
-            y, _ = self._advance(step.to(self._device), Now(), last=False)
+            y, _ = self._advance(step.to(self._device), StreamState(), last=False)
         return self._copied(y[:, :0])
 
     def _copied(self, y: Tensor) -> Tensor:
@@ -203,17 +203,17 @@ class Stream:
     def _check(self, chunk: Tensor, last: bool) -> None:
         check.sequences("chunk", chunk)
         batch, steps, channels = chunk.shape
-        now = self._now
+        state = self._state
         check.require(batch > 0, f"`chunk` must hold at least one sequence, got shape {tuple(chunk.shape)}")
-        if now.steps == 0:
+        if state.steps == 0:
             self._check_channels(channels)
         else:
             check.require(
-                (batch, channels) == (now.batch, now.channels),
-                f"`chunk` must have shape ({now.batch}, steps, {now.channels}) as before, "
+                (batch, channels) == (state.batch, state.channels),
+                f"`chunk` must have shape ({state.batch}, steps, {state.channels}) as before, "
                 f"got {tuple(chunk.shape)}",
             )
-        total = now.steps + steps
+        total = state.steps + steps
         check.require(
             self.length is None or total <= self.length,
             f"`chunk` must not go beyond `length` = {self.length} steps, got {total}",
@@ -235,15 +235,15 @@ class Stream:
                 f"`chunk` must have {expected} channels (in_features), got {channels}"
             ) from error
 
-    def _check_tree(self, now: Now) -> None:
+    def _check_tree(self, state: StreamState) -> None:
         """Require tensors with the shapes of this module's states."""
         expected: tuple[Tensor, ...] = ()
-        if now.steps > 0:
-            step = torch.zeros(now.batch, 1, now.channels, dtype=torch.float64, device=self._device)
+        if state.steps > 0:
+            step = torch.zeros(state.batch, 1, state.channels, dtype=torch.float64, device=self._device)
             with torch.inference_mode():
-                expected = self._advance(step, Now(), last=True)[1].states
+                expected = self._advance(step, StreamState(), last=True)[1].states
         check.require(
-            storage.shapes(now.states) == storage.shapes(expected),
+            storage.shapes(state.states) == storage.shapes(expected),
             "`state` must have the tensors of this module, got others",
         )
 

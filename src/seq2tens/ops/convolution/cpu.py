@@ -84,7 +84,9 @@ class _Convolve(torch.autograd.Function):
         x, weight, bias, mask = ctx.saved_tensors
         inputs = Convolution(x, weight, bias, mask, ctx.padding, ctx.train_bias)
         if torch.is_grad_enabled():  # will be differentiated again, for which there is no kernel
-            return reference_gradients(lambda *given: reference.convolve(Convolution(*given)), inputs, dy)
+            return reference_gradients(
+                lambda *arguments: reference.convolve(Convolution(*arguments)), inputs, dy
+            )
         call = _describe(inputs)
         dy, dweight = dy.contiguous(), torch.empty(weight.shape, dtype=x.dtype)
         dx = torch.empty(x.shape, dtype=x.dtype) if ctx.needs_input_grad[0] else None

@@ -109,8 +109,8 @@ def _register_derivatives(pair: Pair) -> None:
         ctx.mark_non_differentiable(*output[2:])
 
     def differentiate(ctx: Any, dout: Tensor, dfinal: Tensor, *dsaved: Tensor) -> tuple:
-        kept = ctx.saved_tensors  # may be unpacked once only
-        tensors, saved = kept[:TENSORS], kept[TENSORS:]
+        saved_tensors = ctx.saved_tensors  # may be unpacked once only
+        tensors, saved = saved_tensors[:TENSORS], saved_tensors[TENSORS:]
         gradients = pair.backward(dout, dfinal, *saved, *tensors, *ctx.rest)
         return *_as_inputs(gradients, tensors), *[None] * len(ctx.rest)
 
@@ -131,8 +131,8 @@ class _Unobserved(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, dout: Tensor | None, dfinal: Tensor | None) -> tuple:
-        kept = ctx.saved_tensors  # may be unpacked once only
-        tensors, saved = kept[:TENSORS], Saved(*kept[TENSORS:])
+        saved_tensors = ctx.saved_tensors  # may be unpacked once only
+        tensors, saved = saved_tensors[:TENSORS], Saved(*saved_tensors[TENSORS:])
         recursion = Recursion(*tensors, *ctx.rest)
         present = dout if dfinal is None else dfinal
         # grad mode in a backward pass means that it will be differentiated again

@@ -69,7 +69,7 @@ class Recursion(NamedTuple):
         """The tensors that have gradients, in the order of the results of the backward operation."""
         return self.x, self.weight, self.bias, self.coefficients, self.powers, self.state
 
-    def empty_results(self, blocks: int, kept_dtype: torch.dtype, keeps_products: bool = False) -> Results:
+    def empty_results(self, blocks: int, saved_dtype: torch.dtype, keeps_products: bool = False) -> Results:
         """Allocate the levels, the final state, a checkpoint for each block of steps, and the products."""
         (batch, length, _), (components, _, width) = self.x.shape, self.weight.shape
         states, steps = len(self.chains.component), length if self.return_sequences else 0
@@ -78,7 +78,7 @@ class Recursion(NamedTuple):
             self.x.new_empty(batch, steps, len(self.chains.output), width),
             self.x.new_empty(batch, states, width),
             Saved(
-                self.x.new_empty(batch, blocks if self.keep else 0, states, width, dtype=kept_dtype),
+                self.x.new_empty(batch, blocks if self.keep else 0, states, width, dtype=saved_dtype),
                 self.x.new_empty(size if self.keep and keeps_products and size <= MOST_PRODUCTS else 0),
             ),
         )
