@@ -244,22 +244,22 @@ def check_penalties(penalties: Any) -> tuple[float, ...]:
     return values
 
 
-_outside: ContextVar[int] = ContextVar("threads of torch outside of `torch_threads`", default=0)
+_callers_threads: ContextVar[int] = ContextVar("threads of torch outside of `torch_threads`", default=0)
 
 
 def threads(n_jobs: int) -> int:
     """Return a number of threads; if `n_jobs` is 1, that of torch outside of any `torch_threads`."""
-    return (_outside.get() or torch.get_num_threads()) if n_jobs == 1 else check_n_jobs(n_jobs)
+    return (_callers_threads.get() or torch.get_num_threads()) if n_jobs == 1 else check_n_jobs(n_jobs)
 
 
 @contextmanager
 def torch_threads(count: int) -> Iterator[None]:
     """Let torch use this many threads, in this thread and in those started within the context."""
     before = torch.get_num_threads()
-    token = _outside.set(_outside.get() or before)
+    token = _callers_threads.set(_callers_threads.get() or before)
     torch.set_num_threads(count)
     try:
         yield
     finally:
         torch.set_num_threads(before)
-        _outside.reset(token)
+        _callers_threads.reset(token)
