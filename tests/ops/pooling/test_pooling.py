@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -210,10 +211,10 @@ class TestWhoRuns:
             "assert native.unavailable(), 'the library was found';"
             "assert pooling.pool_blocks(*t.problem(2, 5)).isfinite().all()"
         )
-        folder = os.path.dirname(__file__)
+        folders = (Path(__file__).parent, Path(__file__).parents[2], os.environ.get("PYTHONPATH", ""))
         environment = {
             **os.environ,
             "SEQ2TENS_LIBRARY": "/nowhere/libseq2tens.so",
-            "PYTHONPATH": os.pathsep.join([folder, os.environ.get("PYTHONPATH", "")]),
+            "PYTHONPATH": os.pathsep.join(map(str, folders)),
         }
         subprocess.run([sys.executable, "-c", code], env=environment, check=True)
