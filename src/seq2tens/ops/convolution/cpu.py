@@ -47,6 +47,10 @@ def unsupported(call: Convolution) -> str | None:
         return "the tensors have half precision or several dtypes"
     if x.dim() != 3 or weight.dim() != 3 or x.shape[2] != weight.shape[1]:
         return "the shapes do not match"
+    if mask is not None and (mask.shape != x.shape[:2] or mask.dtype != torch.bool):
+        return "the mask is not a boolean for each step"
+    if min(padding) < 0:
+        return "the padding is negative"
     if x.shape[1] + sum(padding) < weight.shape[2] or x.numel() == 0:
         return "the result would be empty"
     return cpu_unsupported(*tensors, *([] if mask is None else [mask]))
