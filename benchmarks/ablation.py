@@ -88,7 +88,7 @@ def evaluate(train: Labelled, seed: int) -> dict[str, Score]:
     rows, labels = sample(train, seed)
     features = RandomLS2TFeatures(n_blocks=2 * BLOCKS, order=ORDER, n_jobs=-1, random_state=seed)
     features.fit(train.sequences)
-    table = standardised(features, rows)
+    table = standardized(features, rows)
     scores = {
         name: score(table[:, torch.from_numpy(chosen)], labels)
         for name, chosen in variants(DESIGNS[NEWEST]).items()
@@ -97,7 +97,7 @@ def evaluate(train: Labelled, seed: int) -> dict[str, Score]:
         # drawn and calibrated in the same way, but with other pools
         features.n_blocks, features.design_ = BLOCKS, number
         features.blocks_, features.calibrations_ = features._draw(), features.calibrations_[:BLOCKS]
-        scores[f"design {number}"] = score(standardised(features, rows), labels)
+        scores[f"design {number}"] = score(standardized(features, rows), labels)
     return scores
 
 
@@ -108,16 +108,16 @@ def sample(train: Labelled, seed: int) -> tuple[Labelled, Tensor]:
     return train[rows], torch.from_numpy(labels[rows])
 
 
-def standardised(features: RandomLS2TFeatures, rows: Labelled) -> Float[Tensor, "rows features"]:
+def standardized(features: RandomLS2TFeatures, rows: Labelled) -> Float[Tensor, "rows features"]:
     table = torch.from_numpy(features.transform(rows.sequences))
-    return ridge.standardise(table, *ridge.statistics(table, torch.ones(len(table))))
+    return ridge.standardize(table, *ridge.statistics(table, torch.ones(len(table))))
 
 
 def score(table: Float[Tensor, "rows features"], labels: Tensor) -> Score:
     """The score of a ridge classifier with these features."""
     weights = torch.ones(len(table))
     targets = 2.0 * torch.nn.functional.one_hot(labels) - 1
-    folds = ridge.neighbours(labels.numpy())
+    folds = ridge.neighbors(labels.numpy())
     _, _, held_out = ridge.choose_penalty(table, targets, weights, folds, ridge.PENALTIES)
     scores = held_out.double() * best_inverse_temperature(held_out, labels, weights)
     accuracy = (scores.argmax(dim=1) == labels).double().mean()
@@ -129,17 +129,17 @@ def run(datasets: Sequence[str], seeds: int) -> Iterator[dict[str, Score]]:
     for dataset in datasets:
         train = load_dataset(dataset).train
         by_seed = [evaluate(train, seed) for seed in range(seeds)]
-        found = {name: Score(*np.mean([s[name] for s in by_seed], axis=0).tolist()) for name in by_seed[0]}
-        print(dataset, *(f"{value:.4f}" for value in found[DEFAULT]), file=sys.stderr, flush=True)
-        yield found
+        scores = {name: Score(*np.mean([s[name] for s in by_seed], axis=0).tolist()) for name in by_seed[0]}
+        print(dataset, *(f"{value:.4f}" for value in scores[DEFAULT]), file=sys.stderr, flush=True)
+        yield scores
 
 
 def table(scores: Sequence[dict[str, Score]]) -> str:
     """The table with a row for each variant; higher accuracy and lower log-loss are better."""
     lines = []
     for name in scores[0]:
-        means = [f"{mean:.4f}" for mean in np.mean([found[name] for found in scores], axis=0)]
-        gains = np.array([np.subtract(found[name], found[DEFAULT]) for found in scores]).round(DIGITS)
+        means = [f"{mean:.4f}" for mean in np.mean([by_variant[name] for by_variant in scores], axis=0)]
+        gains = np.array([np.subtract(s[name], s[DEFAULT]) for s in scores]).round(DIGITS)
         counts = [f"{(g > 0).sum()} / {(g < 0).sum()}" for g in (gains[:, 0], -gains[:, 1])]
         lines.append([name, *means, *(counts if name != DEFAULT else ["", ""])])
     header = ["variant", "accuracy", "log-loss", "accuracy: wins / losses", "log-loss: wins / losses"]
@@ -154,8 +154,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     finished: list[dict[str, Score]] = []
     with contextlib.suppress(KeyboardInterrupt):
-        for found in run(options.datasets, options.seeds):
-            finished.append(found)
+        for scores in run(options.datasets, options.seeds):
+            finished.append(scores)
     if finished:
         print(f"{len(finished)} data sets, {options.seeds} seed(s)\n\n{table(finished)}")
 

@@ -100,13 +100,13 @@ def tables(rows: list[Row]) -> str:
 
 def groups(rows: list[Row]) -> list[Group]:
     """The groups in which our model and another one have finished some data sets."""
-    found = []
+    compared = []
     for name, datasets in GROUPS.items():
         models = _present(rows, datasets, COMPARED)
         common = finished(rows, datasets, models)
         if OURS in models and min(len(models), len(common)) > 1:
-            found.append(_group(name, common, models, rows))
-    return found
+            compared.append(_group(name, common, models, rows))
+    return compared
 
 
 def _group(name: str, datasets: list[str], models: list[str], rows: list[Row]) -> Group:
@@ -180,8 +180,11 @@ def _summary(group: Group) -> str:
         seconds = f"{group.seconds[model]:.1f}" if group.timed and model in group.seconds else ""
         against = ["", ""]
         if model != OURS:
-            found = compare(group.scores, OURS, model)
-            against = [f"{found.wins} / {found.draws} / {found.losses}", f"{found.p_value:.2g}"]
+            test = compare(group.scores, OURS, model)
+            against = [
+                f"{test.wins} / {test.draws} / {test.losses}",
+                f"{test.p_value:.2g}",
+            ]
         lines.append([model, f"{mean:.4f}", *against, seconds])
     timed = f"core-seconds, {group.timed} data sets"
     header = ["model", "mean accuracy", f"wins / draws / losses of {OURS}", "Wilcoxon p", timed]
@@ -201,9 +204,9 @@ def _by_dataset(group: Group, rows: list[Row]) -> str:
 
 def pictures(group: Group) -> list[Picture]:
     """The figures of mean ranks with their critical difference, and of accuracy against seconds."""
-    found = group.ranking
+    ranking = group.ranking
     n = f"{len(group.scores.datasets)} {group.name} data sets"
-    ranks = ", ".join(f"{m} {rank:.2f}" for m, rank in zip(found.models, found.ranks, strict=True))
+    ranks = ", ".join(f"{m} {rank:.2f}" for m, rank in zip(ranking.models, ranking.ranks, strict=True))
     means = ", ".join(
         f"{m} {mean:.3f}" + (f" in {group.seconds[m]:.1f} s" if m in group.seconds else "")
         for m, mean in group.mean.items()
@@ -211,9 +214,9 @@ def pictures(group: Group) -> list[Picture]:
     drawn = [
         Picture(
             f"figures/accuracy-{group.name}-ranks.svg",
-            f"Mean ranks over {n}: {ranks}; critical difference {found.critical_difference:.2f} "
+            f"Mean ranks over {n}: {ranks}; critical difference {ranking.critical_difference:.2f} "
             f"(Nemenyi, level {LEVEL})",
-            figures.critical_difference(found, {m: m for m in found.models}),
+            figures.critical_difference(ranking, {m: m for m in ranking.models}),
         )
     ]
     if group.timed:
@@ -247,11 +250,11 @@ def accuracy_against_seconds(group: Group) -> Figure:
 
 def _archive_section(rows: list[Row]) -> list[str]:
     """Compare our model with published ones on all univariate data sets that it has finished."""
-    own = finished(rows, GROUPS["univariate"], [OURS])
-    if len(own) < 2:
+    ours = finished(rows, GROUPS["univariate"], [OURS])
+    if len(ours) < 2:
         return []
-    summary = _summary(_group("univariate", own, [OURS], rows))
-    return [f"### Beside the archive's figures\n\n{len(own)} univariate data sets.\n\n{summary}\n"]
+    summary = _summary(_group("univariate", ours, [OURS], rows))
+    return [f"### Beside the archive's figures\n\n{len(ours)} univariate data sets.\n\n{summary}\n"]
 
 
 def _paper_section(rows: list[Row]) -> str:

@@ -63,23 +63,23 @@ class Point(NamedTuple):
 def points(rows: list[Row]) -> dict[str, Point]:
     """The points of models that have run on all data sets, averaged over seeds."""
     datasets = {row.dataset for row in rows}
-    found = {}
+    averages = {}
     for model in NAMES:
         cells = [[row for row in rows if (row.model, row.dataset) == (model, name)] for name in datasets]
         if all(cells):
             accuracy = statistics.fmean(statistics.fmean(row.accuracy for row in cell) for cell in cells)
             seconds = sum(statistics.fmean(row.seconds for row in cell) for cell in cells)
-            found[model] = Point(accuracy, seconds, len(datasets))
-    return found
+            averages[model] = Point(accuracy, seconds, len(datasets))
+    return averages
 
 
-def accuracy_chart(found: dict[str, Point]) -> Figure:
+def accuracy_chart(averages: dict[str, Point]) -> Figure:
     """Plot mean accuracy against seconds, one point per model."""
     figure = Figure(figsize=(8, 4.2), layout="constrained")
     ax = figure.subplots()
-    for model, point in found.items():
-        colour = "#3b6fb6" if model in OURS else "#8a8a8a"
-        ax.plot(point.seconds, point.accuracy, "o", color=colour, markersize=9)
+    for model, point in averages.items():
+        color = "#3b6fb6" if model in OURS else "#8a8a8a"
+        ax.plot(point.seconds, point.accuracy, "o", color=color, markersize=9)
         label = f"{NAMES[model]} {point.accuracy:.3f}, {point.seconds:.0f} s"
         offset, side = LABELS.get(model, ((0, 9), "center"))
         ax.annotate(
@@ -89,9 +89,9 @@ def accuracy_chart(found: dict[str, Point]) -> Figure:
             textcoords="offset points",
             ha=side,
             fontsize=9,
-            color=colour,
+            color=color,
         )
-    number = next(iter(found.values())).datasets
+    number = next(iter(averages.values())).datasets
     ax.set_xscale("log")
     ax.margins(x=0.22, y=0.14)
     ax.set_xlabel(f"seconds to fit and predict {number} data sets, two CPU cores")
@@ -102,19 +102,19 @@ def accuracy_chart(found: dict[str, Point]) -> Figure:
 
 def ratios(results: list[dict]) -> dict[str, float]:
     """The geometric means of ratios over the cases of a suite, by label."""
-    found = {}
+    means = {}
     for suite, contender, label in BARS:
         rows = [row for row in results if row["suite"] == suite and contender in row["contenders"]]
-        found[label] = exp(statistics.fmean(log(row["contenders"][contender]["ratio"]) for row in rows))
-    return found
+        means[label] = exp(statistics.fmean(log(row["contenders"][contender]["ratio"]) for row in rows))
+    return means
 
 
-def speed_chart(found: dict[str, float]) -> Figure:
+def speed_chart(means: dict[str, float]) -> Figure:
     """Plot the times of others as multiples of ours."""
     figure = Figure(figsize=(8, 2.6), layout="constrained")
     ax = figure.subplots()
-    labels = list(found)[::-1]
-    bars = ax.barh(labels, [found[label] for label in labels], color="#3b6fb6")
+    labels = list(means)[::-1]
+    bars = ax.barh(labels, [means[label] for label in labels], color="#3b6fb6")
     ax.bar_label(bars, fmt="%.1f×", padding=3)
     ax.axvline(1, color="black", linewidth=1)
     ax.margins(x=0.12)
@@ -122,15 +122,15 @@ def speed_chart(found: dict[str, float]) -> Figure:
     return figure
 
 
-def sentences(found: dict[str, Point]) -> str:
+def sentences(averages: dict[str, Point]) -> str:
     """The paper's results and ours, in two sentences."""
     claimed = {
         name: statistics.fmean(PAPER[dataset][name] for dataset in DATASETS)
         for name in ("FCN64-LS2T64³", "FCN128", "LS2T64³")
     }
-    ours = {name: f"{found[name].accuracy:.3f}" for name in found}
-    number = next(iter(found.values())).datasets
-    random, rocket = (f"{ours[name]} in {found[name].seconds:.0f} s" for name in RIVALS)
+    ours = {name: f"{averages[name].accuracy:.3f}" for name in averages}
+    number = next(iter(averages.values())).datasets
+    random, rocket = (f"{ours[name]} in {averages[name].seconds:.0f} s" for name in RIVALS)
     return (
         f"- **The paper**, mean test accuracy over these {number} data sets: "
         f"FCN-LS2T {claimed['FCN64-LS2T64³']:.3f}, FCN {claimed['FCN128']:.3f}, "
@@ -149,11 +149,11 @@ def save(figure: Figure, path: Path) -> None:
 
 def write(readme: Path = README, figures: Path = FIGURES) -> None:
     """Draw both figures and fill in the README."""
-    found = points([row for row in csv_rows.read(Row, ACCURACY) if row.dataset in DATASETS])
+    averages = points([row for row in csv_rows.read(Row, ACCURACY) if row.dataset in DATASETS])
     figures.mkdir(parents=True, exist_ok=True)
-    save(accuracy_chart(found), figures / "accuracy.svg")
+    save(accuracy_chart(averages), figures / "accuracy.svg")
     save(speed_chart(ratios(json.loads(SPEED.read_text())["results"])), figures / "speed.svg")
-    fill(readme, START, END, sentences(found))
+    fill(readme, START, END, sentences(averages))
 
 
 if __name__ == "__main__":

@@ -118,13 +118,13 @@ def traffic(network: nn.Module, ranks: int, batch: int = BATCH) -> Traffic:
 
 def seconds(network: nn.Module, length: int, ranks: int, rank: Rank, link: Link) -> tuple[float, float]:
     """The time of a training step: computing, and exchanging and folding."""
-    own = math.ceil(length / ranks) * rank.seconds
+    computing = math.ceil(length / ranks) * rank.seconds
     if ranks == 1:
-        return own, 0.0
+        return computing, 0.0
     sent = traffic(network, ranks)
     layers = sum(isinstance(module, LS2T) for module in network.modules())
     fold = layers * math.ceil(math.log2(ranks)) * rank.fold_seconds
-    return own, sent.calls * link.seconds + sent.bytes / link.bytes_per_second + fold
+    return computing, sent.calls * link.seconds + sent.bytes / link.bytes_per_second + fold
 
 
 def train_once(network: nn.Module, x: Tensor) -> None:
@@ -167,13 +167,13 @@ def _fold_seconds() -> float:
 
 def measure_all() -> dict:
     """Measure every network, each in a new process for its own peak memory."""
-    found = {}
+    by_network = {}
     for name in NETWORKS:
         command = [sys.executable, "-m", "benchmarks.cost_model", "one", name]
-        told = subprocess.run(command, capture_output=True, text=True, check=True, env=_local()).stdout
-        found[name] = json.loads(told.splitlines()[-1])
+        output = subprocess.run(command, capture_output=True, text=True, check=True, env=_local()).stdout
+        by_network[name] = json.loads(output.splitlines()[-1])
     machine = f"{platform.machine()}, torch {torch.__version__}, {torch.get_num_threads()} threads"
-    return {"machine": machine, "ranks": found}
+    return {"machine": machine, "ranks": by_network}
 
 
 def _local() -> dict[str, str]:
@@ -230,8 +230,8 @@ def _measured_table(results: dict) -> str:
 def _traffic_table() -> str:
     rows = []
     for name, make in NETWORKS.items():
-        found = [traffic(make(), ranks) for ranks in RANKS[1:]]
-        rows.append([name, str(found[0].calls), *(f"{part.bytes / 1e3:,.0f}" for part in found)])
+        traffics = [traffic(make(), ranks) for ranks in RANKS[1:]]
+        rows.append([name, str(traffics[0].calls), *(f"{part.bytes / 1e3:,.0f}" for part in traffics)])
     return markdown(["network", "collectives", *(f"kB, {ranks} ranks" for ranks in RANKS[1:])], rows) + "\n"
 
 
@@ -240,9 +240,9 @@ def _time_table(name: str, rank: Rank, link: Link) -> str:
     for length in LENGTHS:
         cells = []
         for ranks in RANKS:
-            own, others = seconds(network, length, ranks, rank, link)
+            computing, communication = seconds(network, length, ranks, rank, link)
             memory = math.ceil(length / ranks) * rank.bytes
-            cells.append(f"{_time(own + others)}, {_size(memory)}")
+            cells.append(f"{_time(computing + communication)}, {_size(memory)}")
         rows.append([_power(length), *cells])
     return markdown(["steps", *(f"{ranks} rank{'s' * (ranks > 1)}" for ranks in RANKS)], rows) + "\n"
 
@@ -253,9 +253,9 @@ def _gpu_table(results: dict, link: Link) -> str:
         network, measured = make(), Rank(**results["ranks"][name])
         rank = Rank(assumed_gpu(network), measured.bytes, measured.fold_seconds)
         for length in LENGTHS:
-            own, others = seconds(network, length, 64, rank, link)
+            computing, communication = seconds(network, length, 64, rank, link)
             memory = math.ceil(length / 64) * rank.bytes
-            rows.append([name, _power(length), _time(own), _time(others), _size(memory)])
+            rows.append([name, _power(length), _time(computing), _time(communication), _size(memory)])
     return markdown(["network", "steps", "computing", "exchange", "memory per GPU"], rows) + "\n"
 
 
@@ -284,10 +284,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cost_model", description=__doc__)
     parser.add_argument("action", choices=["measure", "report", "one"])
     parser.add_argument("network", nargs="?", choices=list(NETWORKS), help="network for `one`")
-    given = parser.parse_args()
-    if given.action == "one":
-        measure_one(given.network)
-    elif given.action == "measure":
+    options = parser.parse_args()
+    if options.action == "one":
+        measure_one(options.network)
+    elif options.action == "measure":
         RESULTS.write_text(json.dumps(measure_all(), indent=1) + "\n")
     else:
         report()

@@ -31,7 +31,7 @@ def epoch(network: nn.Module) -> Prepare:
         from lightning_fabric import Fabric
 
         from seq2tens.data import Preparation, load_dataset
-        from seq2tens.estimators.networks import WithHead, forward
+        from seq2tens.estimators.networks import WithHead, forward_batch
         from seq2tens.training import CrossEntropy, SequenceSource, fast_recipe
         from seq2tens.training.loop import Loop
         from seq2tens.training.progress import Progress
@@ -41,7 +41,7 @@ def epoch(network: nn.Module) -> Prepare:
         sequences = Preparation().fit(train.sequences).transform(train.sequences)
         source = SequenceSource(sequences, torch.from_numpy(codes))
         recipe = replace(fast_recipe(len(train)), epochs=FOR_EVER, class_weights=False)
-        loss = CrossEntropy(forward, label_smoothing=recipe.label_smoothing)
+        loss = CrossEntropy(forward_batch, label_smoothing=recipe.label_smoothing)
         model = WithHead(network, len(classes))
         loop = Loop(model, loss, source, recipe, 0, Fabric(accelerator="cpu", devices=1), None, {})
         progress = Progress()

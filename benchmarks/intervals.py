@@ -26,8 +26,8 @@ def draw(dtype: torch.dtype, steps: int = STEPS) -> tuple[Tensor, Tensor]:
 
 
 def positions() -> tuple[Tensor, Tensor]:
-    found = torch.randint(0, STEPS + 1, (2, INTERVALS), generator=torch.Generator().manual_seed(0))
-    start, stop = found.sort(0).values
+    bounds = torch.randint(0, STEPS + 1, (2, INTERVALS), generator=torch.Generator().manual_seed(0))
+    start, stop = bounds.sort(0).values
     return start, stop
 
 

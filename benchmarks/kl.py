@@ -34,23 +34,24 @@ def bands(dtype: torch.dtype, steps: int, latent: int, grad: bool) -> Bands:
     return Bands(*(tensor.requires_grad_(grad) for tensor in drawn))
 
 
-def banded(given: Bands, prior: Prior) -> Callable[[], Tensor]:
+def banded(parameters: Bands, prior: Prior) -> Callable[[], Tensor]:
     """`Posterior.kl`, with the prior factorised in advance."""
-    factor = prior.at(given.mean.shape[1], dtype=given.mean.dtype)
-    return lambda: Posterior(*given).kl(factor).sum()
+    factor = prior.at(parameters.mean.shape[1], dtype=parameters.mean.dtype)
+    return lambda: Posterior(*parameters).kl(factor).sum()
 
 
-def dense(given: Bands, prior: Prior) -> Callable[[], Tensor]:
+def dense(parameters: Bands, prior: Prior) -> Callable[[], Tensor]:
     """torch's distributions with dense matrices; the prior is factorised in advance, too."""
-    steps, dtype = given.mean.shape[1], given.mean.dtype
+    steps, dtype = parameters.mean.shape[1], parameters.mean.dtype
     root = torch.linalg.cholesky(prior.covariance(steps)[0]).to(dtype)
-    centre = torch.zeros(steps, dtype=dtype)
-    process = MultivariateNormal(centre, scale_tril=root, validate_args=False)
+    center = torch.zeros(steps, dtype=dtype)
+    process = MultivariateNormal(center, scale_tril=root, validate_args=False)
 
     def work() -> Tensor:
-        factor = torch.diag_embed(given.diagonal.mT) + torch.diag_embed(given.off_diagonal.mT, offset=-1)
+        diagonal, off_diagonal = parameters.diagonal.mT, parameters.off_diagonal.mT
+        factor = torch.diag_embed(diagonal) + torch.diag_embed(off_diagonal, offset=-1)
         precision = factor @ factor.mT
-        posterior = MultivariateNormal(given.mean.mT, precision_matrix=precision, validate_args=False)
+        posterior = MultivariateNormal(parameters.mean.mT, precision_matrix=precision, validate_args=False)
         return kl_divergence(posterior, process).sum()
 
     return work
@@ -60,9 +61,9 @@ def contender(
     make: Callable[[Bands, Prior], Callable[[], Tensor]], prior: Prior, dtype: torch.dtype, grad: bool
 ) -> Prepare:
     def prepare() -> Work:
-        given = bands(dtype, STEPS, LATENT, grad)
-        divergence = make(given, prior)
-        return on_one_thread((lambda: torch.autograd.grad(divergence(), given)) if grad else divergence)
+        parameters = bands(dtype, STEPS, LATENT, grad)
+        divergence = make(parameters, prior)
+        return on_one_thread((lambda: torch.autograd.grad(divergence(), parameters)) if grad else divergence)
 
     return prepare
 
@@ -95,8 +96,8 @@ def kl() -> Iterator[Case]:
     """KL of a GP-VAE's posterior from its prior, 1000 steps and 64 latent dimensions, on one thread."""
     for kernel, dtype, grad in CASES:
         prior = Prior(kernel, length_scale=2.0)
-        what = "training" if grad else "forward"
-        name = f"{str(dtype).removeprefix('torch.')} {what} {kernel} L={STEPS} latent={LATENT}"
+        computation = "training" if grad else "forward"
+        name = f"{str(dtype).removeprefix('torch.')} {computation} {kernel} L={STEPS} latent={LATENT}"
         contenders = {
             "banded": contender(banded, prior, dtype, grad),
             "dense": contender(dense, prior, dtype, grad),

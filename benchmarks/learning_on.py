@@ -33,7 +33,7 @@ def parts(series: int, size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     begin = now()
     for number in range(series // size):
         yield draw(size, number)
-        tell(f"{(number + 1) * size:>8} series summed", begin)
+        print_usage(f"{(number + 1) * size:>8} series summed", begin)
 
 
 def now() -> tuple[float, float]:
@@ -41,10 +41,10 @@ def now() -> tuple[float, float]:
     return time.perf_counter(), time.process_time()
 
 
-def tell(what: str, begin: tuple[float, float]) -> None:
+def print_usage(stage: str, begin: tuple[float, float]) -> None:
     seconds, of_cores = (after - before for after, before in zip(now(), begin, strict=True))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"{what:<24} {seconds:8.1f} s {of_cores:8.1f} core-s   peak {peak:5.1f} GiB", flush=True)
+    print(f"{stage:<24} {seconds:8.1f} s {of_cores:8.1f} core-s   peak {peak:5.1f} GiB", flush=True)
 
 
 def main() -> None:
@@ -56,12 +56,12 @@ def main() -> None:
     model = RandomLS2TClassifier(n_blocks=options.blocks, n_jobs=-1, random_state=0)
     begin = now()
     model.fit_parts(parts(options.series, options.part))
-    tell("fitted", begin)
+    print_usage("fitted", begin)
     X, y = draw(options.part, 1)
     for row in range(3):
         begin = now()
         model.forget(X[row : row + 1], y[row : row + 1])
-        tell("one series forgotten", begin)
+        print_usage("one series forgotten", begin)
     new, labels = draw(500, options.series)
     print(f"accuracy on new series {model.score(new, labels):.3f}")
 

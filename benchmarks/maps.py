@@ -42,8 +42,8 @@ class _IISignature(torch.autograd.Function):
         import iisignature
 
         (path,) = ctx.saved_tensors
-        found = iisignature.sigbackprop(gradient.numpy(), path.numpy(), ctx.order)
-        return torch.from_numpy(found).to(path.dtype), None
+        derivative = iisignature.sigbackprop(gradient.numpy(), path.numpy(), ctx.order)
+        return torch.from_numpy(derivative).to(path.dtype), None
 
 
 class _Signax(torch.autograd.Function):
@@ -79,8 +79,8 @@ def _signax_functions(order: int):  # type: ignore[no-untyped-def]
 
 def peers() -> dict[str, Callable[[Tensor, int], Tensor]]:
     """The libraries that are installed; the table leaves out the others."""
-    found = {"pysiglib": pysiglib, "iisignature": _IISignature.apply, "signax": _Signax.apply}
-    return {name: call for name, call in found.items() if importlib.util.find_spec(name)}
+    every = {"pysiglib": pysiglib, "iisignature": _IISignature.apply, "signax": _Signax.apply}
+    return {name: call for name, call in every.items() if importlib.util.find_spec(name)}
 
 
 def forward(call: Callable, length: int, dim: int, order: int, dtype: torch.dtype) -> Prepare:

@@ -21,7 +21,7 @@ from seq2tens.experiments.mortality.models import MODELS
 from seq2tens.experiments.mortality.recipes import PAPER
 from seq2tens.training.loop import make_optimizer
 from seq2tens.training.metrics import validate
-from seq2tens.training.rng import initial, order
+from seq2tens.training.rng import seeded_initialization, shuffling_generator
 from seq2tens.training.sampling import Sampler
 
 # The number of training steps of an epoch that are timed.
@@ -36,10 +36,10 @@ KINDS = {
 REST = "copies, sums, dropout and the rest"
 
 
-def shares(found: profile) -> dict[str, float]:
+def shares(profiled: profile) -> dict[str, float]:
     """The fraction of the total time by kind of operation."""
     seconds = dict.fromkeys([*KINDS, REST], 0.0)
-    for event in found.key_averages():
+    for event in profiled.key_averages():
         kinds = [kind for kind, names in KINDS.items() if event.key.startswith(names)]
         seconds[kinds[0] if kinds else REST] += event.self_cpu_time_total
     total = sum(seconds.values())
@@ -49,11 +49,11 @@ def shares(found: profile) -> dict[str, float]:
 def epoch(name: str, inputs: Inputs, stays: Stays) -> tuple[float, float, dict[str, float]]:
     """Seconds of training and validation, and the fractions of training by kind of operation."""
     setup = MODELS[name].setups[PAPER]
-    with initial(0):
+    with seeded_initialization(0):
         network = setup.network(inputs, setup.settings)
     recipe, train = setup.training(setup.settings, 1), inputs.source(stays.train)
     optimizer, sampler = make_optimizer(network, recipe, fused=True), Sampler(recipe, train)
-    batches = iter(sampler.epoch(order(0, 1)))
+    batches = iter(sampler.epoch(shuffling_generator(0, 1)))
 
     def step() -> None:
         inputs.loss(network, train.batch(next(batches)))[0].backward()
@@ -67,13 +67,13 @@ def epoch(name: str, inputs: Inputs, stays: Stays) -> tuple[float, float, dict[s
     for _ in range(STEPS[name]):
         step()
     training = (time.process_time() - begin) / STEPS[name] * sampler.n_batches
-    with profile(activities=[ProfilerActivity.CPU]) as found:
+    with profile(activities=[ProfilerActivity.CPU]) as profiled:
         for _ in range(STEPS[name] // 2):
             step()
     watched = inputs.source(stays.validation)
     begin = time.process_time()
     validate(network, inputs.loss, watched, mortality.METRICS, Fabric(devices=1), 1)
-    return training, time.process_time() - begin, shares(found)
+    return training, time.process_time() - begin, shares(profiled)
 
 
 def main() -> None:

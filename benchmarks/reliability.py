@@ -42,9 +42,9 @@ def curve(bins: list[Bin], model: str, datasets: list[str]) -> Curve:
     """The curve of a model; all data sets have equal weight."""
     sums = np.zeros((3, BINS))
     for dataset in datasets:
-        own = [b for b in bins if (b.dataset, b.model) == (dataset, model)]
-        total = sum(b.series for b in own)
-        for b in own:
+        selected = [b for b in bins if (b.dataset, b.model) == (dataset, model)]
+        total = sum(b.series for b in selected)
+        for b in selected:
             sums[:, b.number] += np.array([b.series, b.confidence, b.correct]) / total
     share, confidence, correct = sums / len(datasets)
     counted = np.where(share > 0, share, 1.0)
@@ -89,11 +89,13 @@ def diagram(bins: list[Bin]) -> Figure:
     ax = figure.subplots()
     ax.plot([0, 1], [0, 1], color=FAINT, lw=1, ls=(0, (4, 3)), zorder=0)
     for c, marker in zip(curves(bins), MARKERS, strict=False):
-        seen = c.share > 0
-        colour = BLUE if c.model == OURS else INK
-        ax.plot(c.confidence[seen], c.accuracy[seen], color=colour, lw=1, alpha=0.6)
-        sizes = 12 + 200 * c.share[seen]
-        ax.scatter(c.confidence[seen], c.accuracy[seen], s=sizes, color=colour, marker=marker, label=c.model)
+        occupied = c.share > 0
+        color = BLUE if c.model == OURS else INK
+        ax.plot(c.confidence[occupied], c.accuracy[occupied], color=color, lw=1, alpha=0.6)
+        sizes = 12 + 200 * c.share[occupied]
+        ax.scatter(
+            c.confidence[occupied], c.accuracy[occupied], s=sizes, color=color, marker=marker, label=c.model
+        )
     ax.set(xlabel="probability of the predicted class", ylabel="accuracy", xlim=(0, 1.03), ylim=(0, 1.03))
     ax.legend(frameon=False, loc="lower right")
     ax.grid()

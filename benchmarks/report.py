@@ -52,14 +52,14 @@ def _table(results: list[dict]) -> str:
 
 
 def _row(result: dict, peer: str, others: list[str], latency: list[str], measured: list[str]) -> list[str]:
-    found = result["contenders"]
-    ratios = [f"{found[name]['ratio']:.2f}" if name in found else "" for name in others]
+    contenders = result["contenders"]
+    ratios = [f"{contenders[name]['ratio']:.2f}" if name in contenders else "" for name in others]
     peaks = [
-        f"{found[name]['peak_bytes'] / 2**20:.1f}" if "peak_bytes" in found.get(name, {}) else ""
+        f"{contenders[name]['peak_bytes'] / 2**20:.1f}" if "peak_bytes" in contenders.get(name, {}) else ""
         for name in measured
     ]
-    single = [f"{found[peer][percentile] * 1e3:.3f}" for percentile in latency]
-    return [result["case"], f"{found[peer]['min'] * 1e3:.3f}", *ratios, *single, *peaks]
+    single = [f"{contenders[peer][percentile] * 1e3:.3f}" for percentile in latency]
+    return [result["case"], f"{contenders[peer]['min'] * 1e3:.3f}", *ratios, *single, *peaks]
 
 
 def _mean(results: list[dict], name: str) -> str:

@@ -72,8 +72,8 @@ def percentiles(work: Work) -> dict[str, float]:
 def peers() -> dict[str, str]:
     """Versions of the installed libraries that contenders come from."""
     names = ("pysiglib", "signax", "iisignature", "aeon")
-    there = {distribution.metadata["Name"].lower() for distribution in importlib.metadata.distributions()}
-    return {name: importlib.metadata.version(name) for name in names if name in there}
+    installed = {distribution.metadata["Name"].lower() for distribution in importlib.metadata.distributions()}
+    return {name: importlib.metadata.version(name) for name in names if name in installed}
 
 
 def peak_bytes(work: Work) -> int:

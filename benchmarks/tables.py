@@ -49,11 +49,11 @@ def measure(path: Path, small: Path) -> None:
     read(small)
     before = status("VmRSS")
     start, cpu = time.perf_counter(), time.process_time()
-    found = read(path)
+    data = read(path)
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     peak, size = status("VmHWM") - before, path.stat().st_size
     print(
-        f"{path.suffix:<9}{len(found.sequences.values):>9} rows {size / 2**20:6.0f} MiB {seconds:6.1f} s, "
+        f"{path.suffix:<9}{len(data.sequences.values):>9} rows {size / 2**20:6.0f} MiB {seconds:6.1f} s, "
         f"{cpu:.1f} s of processors; {peak / 2**20:.0f} MiB at most, {peak / size:.1f} times the file"
     )
 

@@ -18,7 +18,7 @@ from seq2tens.experiments.imputation.models import MODELS, SETTINGS, network
 from seq2tens.models.gpvae.loss import NegativeElbo
 from seq2tens.models.gpvae.sources import IncompleteSource
 from seq2tens.training.loop import make_optimizer
-from seq2tens.training.rng import initial
+from seq2tens.training.rng import seeded_initialization
 
 NAMES = ("gp-vae", "gp-vae-bls2t")
 SEQUENCES = 60_000  # per epoch
@@ -27,7 +27,7 @@ STEPS, WARM, PROFILED = 10, 3, 5
 
 def epoch(name: str, digits: IncompleteSource) -> tuple[float, dict[str, float]]:
     """Seconds of training, and its fractions by kind of operation."""
-    with initial(0):
+    with seeded_initialization(0):
         model = network("hmnist", name).train()
     recipe, loss = SETTINGS["hmnist"].recipe(1), NegativeElbo()
     optimizer = make_optimizer(model, recipe, fused=True)
@@ -45,10 +45,10 @@ def epoch(name: str, digits: IncompleteSource) -> tuple[float, dict[str, float]]
     for _ in range(STEPS):
         step()
     seconds = (time.process_time() - begin) / STEPS
-    with profile(activities=[ProfilerActivity.CPU]) as found:
+    with profile(activities=[ProfilerActivity.CPU]) as profiled:
         for _ in range(PROFILED):
             step()
-    return seconds * SEQUENCES / recipe.batch_size, shares(found)
+    return seconds * SEQUENCES / recipe.batch_size, shares(profiled)
 
 
 def main() -> None:

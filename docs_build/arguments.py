@@ -25,9 +25,9 @@ class WriteOutArguments(griffe.Extension):
     """Complete the `Args` section of every dataclass that inherits arguments."""
 
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
-        found = [cls for cls in _classes(pkg) if cls.docstring and "dataclass" in cls.labels]
-        texts = {cls.path: completed(cls) for cls in found}  # all of them before any docstring changes
-        for cls in found:
+        classes = [cls for cls in _classes(pkg) if cls.docstring and "dataclass" in cls.labels]
+        texts = {cls.path: completed(cls) for cls in classes}  # all of them before any docstring changes
+        for cls in classes:
             cls.docstring.value = texts[cls.path]  # type: ignore[union-attr]
 
 
@@ -35,18 +35,18 @@ def completed(cls: griffe.Class) -> str:
     """The docstring of a class, with the arguments that are documented in its bases and its network."""
     assert cls.docstring
     text = cls.docstring.value
-    own = explained(text)
+    entries = explained(text)
     fields = {name for base in [cls, *cls.mro()] for name in base.attributes}
     more: dict[str, str] = {}
     for source in _sources(cls):
         for name, entry in explained(source.docstring.value if source.docstring else "").items():
-            if name in fields and name not in own:
+            if name in fields and name not in entries:
                 more.setdefault(name, entry)
     if not more:
         return text
-    listed = "Args:\n" + "".join(entry.rstrip("\n") + "\n" for entry in [*own.values(), *more.values()])
+    listed = "Args:\n" + "".join(entry.rstrip("\n") + "\n" for entry in [*entries.values(), *more.values()])
     text = ELSEWHERE.sub("", text)
-    if own:
+    if entries:
         return ARGUMENTS.sub(lambda _: listed + "\n", text, count=1)
     head, _, rest = text.partition("\n\n")
     return f"{head}\n\n{listed}\n{rest}"
@@ -61,8 +61,8 @@ def explained(text: str) -> dict[str, str]:
 def _sources(cls: griffe.Class) -> Iterator[griffe.Class]:
     network = cls.attributes.get("_features")
     if network is not None and isinstance(network.value, griffe.Expr):
-        found = cls.modules_collection[network.value.canonical_path]
-        yield found.final_target if found.is_alias else found
+        target = cls.modules_collection[network.value.canonical_path]
+        yield target.final_target if target.is_alias else target
     yield from cls.mro()
 
 

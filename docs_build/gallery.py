@@ -84,7 +84,7 @@ def _cell(part: str) -> Cell:
 
 def images(script: Script) -> list[tuple[str, str]]:
     """The figures that a script shows: (alternative text, file)."""
-    return [found for cell in script.cells for found in IMAGE.findall(cell.text)]
+    return [image for cell in script.cells for image in IMAGE.findall(cell.text)]
 
 
 def execute(script: Script, name: str) -> list[str]:

@@ -19,10 +19,10 @@ def on_page_content(content: str, **_: object) -> str:
     return FORMULA.sub(_draw, content)
 
 
-def _draw(found: re.Match[str]) -> str:
-    source = html.unescape(found[2]).strip()
-    kind = "block" if found[1] == "div" else "inline"
+def _draw(match: re.Match[str]) -> str:
+    source = html.unescape(match[2]).strip()
+    kind = "block" if match[1] == "div" else "inline"
     drawn = convert(source, display=kind)
     if "<mi>&</mi>" in drawn or "<mi>\\" in drawn:  # the converter passes unknown commands through
         raise ValueError(f"a formula must have known commands only, got {source}")
-    return f'<{found[1]} class="formula" title="{html.escape(source)}">{drawn}</{found[1]}>'
+    return f'<{match[1]} class="formula" title="{html.escape(source)}">{drawn}</{match[1]}>'

@@ -50,6 +50,71 @@ def test_imports_go_downwards():
             assert ROOMS.index(target) >= ROOMS.index(room), f"{path}: {room} must not import {target}"
 
 
+def imports_from_other_rooms(path):
+    """The modules of other rooms that a file imports from, with the names."""
+    own = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    for node in ast.walk(ast.parse(path.read_text())):
+        module = getattr(node, "module", None) or ""
+        if isinstance(node, ast.ImportFrom) and module.startswith("seq2tens."):
+            _, room, *_ = parts = module.split(".")
+            if room not in (own, *house.GROUND):
+                yield SOURCE.joinpath(*parts[1:]), {alias.name for alias in node.names}
+        assert not isinstance(node, ast.ImportFrom) or node.level == 0, f"{path}: a relative import"
+
+
+def offered(package):
+    """What stands in the `__init__` of a package, and its public modules."""
+    tree = ast.parse((package / "__init__.py").read_text())
+    names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    names |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    names |= {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if hasattr(node, "names")
+        for alias in node.names
+    }
+    return names | {path.stem for path in package.iterdir()}
+
+
+def test_rooms_import_what_others_offer():
+    """Never from a module inside another room, and no name with an underscore."""
+    packages = set()
+    for path in SOURCE.rglob("*.py"):
+        for package, names in imports_from_other_rooms(path):
+            assert package.is_dir(), f"{path} must import {names} from a package, not {package.name}.py"
+            missing = {name for name in names if name.startswith("_")} | names - offered(package)
+            assert not missing, f"{path}: {package.name} does not offer {missing}"
+            packages.add(package)
+    assert len(packages) > 20
+
+
+def defined_names(node):
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        yield node.name
+    elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+        yield node.attr
+    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        yield node.id
+
+
+def test_names_with_an_underscore_stay_in_their_room():
+    """`module._name` and `estimator._method` are used where they are defined; `_make` is a named tuple's."""
+    nodes = [
+        (path.relative_to(SOURCE).parts[0], node)
+        for path in SOURCE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+    ]
+    rooms = {}
+    for room, node in nodes:
+        for name in defined_names(node):
+            rooms.setdefault(name, set()).add(room)
+    private = [(room, n) for room, n in nodes if isinstance(n, ast.Attribute) and n.attr in rooms]
+    private = [(room, n) for room, n in private if re.match("_[a-z]", n.attr) and n.attr != "_make"]
+    assert len(private) > 100
+    for room, node in private:
+        assert room in rooms[node.attr], f"{room}: {ast.unparse(node)}"
+
+
 def test_layers_are_made_of_functions():
     """What `nn` needs, `functional` offers; `_storage` holds the states of streams."""
     for path in (SOURCE / "nn").rglob("*.py"):
@@ -73,6 +138,59 @@ def test_rooms_are_small():
         assert len(list(folder.glob("*.py"))) <= 15, folder
     for path in SOURCE.rglob("*.py"):
         assert len(path.read_text().splitlines()) <= 300, path
+
+
+# Kernels of Triton take pointers one by one; `like_lstm` and `RecurrentLS2T` have torch.nn.LSTM's order.
+MANY_PARAMETERS = {"scan", "retrace", "like_lstm", "RecurrentLS2T", "check_functionals", "pool_paths"}
+
+
+def test_functions_are_small():
+    """Positional parameters count: those after `*` are named in every call."""
+    lengths = []
+    for path in SOURCE.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        owners = {f: cls.name for cls in ast.walk(tree) if isinstance(cls, ast.ClassDef) for f in cls.body}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef):
+                lengths.append(node.end_lineno - node.lineno + 1)
+                names = [a.arg for a in (*node.args.posonlyargs, *node.args.args)]
+                count = len([name for name in names if name not in ("self", "cls", "ctx")])
+                named = node.name if node.name != "__init__" else owners[node]
+                assert count <= 6 or named in MANY_PARAMETERS, f"{path}: {named} has {count} parameters"
+    assert max(lengths) <= 80
+    assert sorted(lengths)[len(lengths) // 2] < 15
+
+
+# What a name of these says, only the sentence around it would tell.
+VAGUE = [
+    "found",
+    "given",
+    "kept",
+    "near",
+    "nearby",
+    "beside",
+    "around",
+    "outside",
+    "tell",
+    "told",
+    "what",
+    "looks",
+    "missed",
+    "lacking",
+    "thing",
+    "things",
+    "stuff",
+]
+
+
+def test_names_say_what_things_are():
+    folders = SOURCE, ROOT / "benchmarks", ROOT / "docs_build"
+    for path in (path for folder in folders for path in folder.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = {node.arg} if isinstance(node, ast.arg) else set(defined_names(node))
+            vague = {name for name in names if name.strip("_") in VAGUE}
+            old = path.name == "rows.py" and vague == {"told"}  # works for one release
+            assert not vague or old, f"{path}:{node.lineno}: {vague}"
 
 
 def test_tests_mirror_the_rooms():

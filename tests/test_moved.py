@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from experiments.core.test_rows import ROW
-from seq2tens import distributed, plots, training
+from seq2tens import distributed, exporting, plots, training
 from seq2tens.estimators import LS2TImputer, RandomLS2TClassifier, compare
 from seq2tens.models import gpvae
 from seq2tens.models.imputation import GapFiller
@@ -26,6 +26,13 @@ def test_stairs_are_a_step_decay():
 def test_what_belongs_to_gp_vae_is_there(name):
     with pytest.warns(DeprecationWarning, match=f"is now `seq2tens.models.gpvae.{name}`"):
         assert getattr(training, name) is getattr(gpvae, name)
+
+
+def test_a_standardization_is_spelled_as_in_scikit_learn():
+    with pytest.warns(
+        DeprecationWarning, match="Standardisation` is now `seq2tens.exporting.Standardization`"
+    ):
+        assert exporting.Standardisation is exporting.Standardization
 
 
 def test_other_names_are_unknown():

@@ -29,20 +29,20 @@ def main() -> None:
     runner.add_argument("--time-limit", type=int, default=0, help="seconds per fit, for models with a limit")
     runner.add_argument("--results", type=Path, default=RESULTS)
     verbs.add_parser("report", help="write the tables into the documentation")
-    given = parser.parse_args()
-    if given.verb == "report":
+    options = parser.parse_args()
+    if options.verb == "report":
         report()
     else:
         plan = Plan(
-            given.datasets,
-            given.models,
-            given.hide,
-            given.seeds,
-            limit=given.limit,
-            epochs=given.epochs,
-            time_limit=given.time_limit,
+            options.datasets,
+            options.models,
+            options.hide,
+            options.seeds,
+            limit=options.limit,
+            epochs=options.epochs,
+            time_limit=options.time_limit,
         )
-        run(plan, given.results)
+        run(plan, options.results)
 
 
 if __name__ == "__main__":

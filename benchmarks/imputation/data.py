@@ -139,11 +139,11 @@ def hide(X: Collection, hidden: Hide, generator: np.random.Generator) -> tuple[C
     """Hide entries of a collection; return it and the mask of hidden entries."""
     values = X.values if isinstance(X, Sequences) else X
     if hidden.pattern == "points":
-        given, mask = held_out(values, hidden.fraction, generator)
+        visible, mask = held_out(values, hidden.fraction, generator)
     else:
         mask = _in_cube(_blocks(X, hidden.fraction, generator), X)
-        given = np.where(mask, values.dtype.type(np.nan), values)
-    return (X.with_values(given), mask) if isinstance(X, Sequences) else (given, by_step(mask))
+        visible = np.where(mask, values.dtype.type(np.nan), values)
+    return (X.with_values(visible), mask) if isinstance(X, Sequences) else (visible, by_step(mask))
 
 
 def _blocks(X: Collection, fraction: float, generator: np.random.Generator) -> Steps:

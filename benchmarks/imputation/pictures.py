@@ -25,12 +25,12 @@ def errors_by_seconds(rows: list[Row]) -> Figure | None:
         return None
     figure = Figure(figsize=(4 * len(datasets), 3.8), layout="constrained")
     for ax, dataset in zip(figure.subplots(1, len(datasets), squeeze=False)[0], datasets, strict=True):
-        for model, (colour, mark) in _looks().items():
+        for model, (color, marker) in _styles().items():
             cells = [row for row in rows if (row.dataset, row.model) == (dataset, model)]
             if cells:
                 seconds = statistics.fmean(map(_seconds, cells))
                 mae = statistics.fmean(row.mae for row in cells)
-                ax.plot(max(seconds, 0.01), mae, mark, color=colour, markersize=8, label=model)
+                ax.plot(max(seconds, 0.01), mae, marker, color=color, markersize=8, label=model)
         ax.set(title=f"{dataset}, {SHOWN}", xscale="log", xlabel="seconds of a fit", ylabel="MAE")
         ax.grid(alpha=0.25)
     _legend(figure)
@@ -51,8 +51,8 @@ def coverage(rows: list[Row]) -> Figure | None:
     figure = Figure(figsize=(8, 1 + 0.25 * len(columns)), layout="constrained")
     ax = figure.subplots()
     ax.axvspan(0.88, 0.92, color="#3b6fb6", alpha=0.15)
-    for model, (colour, mark) in _looks().items():
-        found = [
+    for model, (color, marker) in _styles().items():
+        points = [
             (statistics.fmean(cells), place)
             for place, column in enumerate(columns)
             if (
@@ -63,8 +63,8 @@ def coverage(rows: list[Row]) -> Figure | None:
                 ]
             )
         ]
-        if found:
-            ax.plot(*zip(*found, strict=True), mark, color=colour, markersize=6, alpha=0.8, label=model)
+        if points:
+            ax.plot(*zip(*points, strict=True), marker, color=color, markersize=6, alpha=0.8, label=model)
     ax.set_yticks(range(len(columns)), [f"{dataset}, {hide}" for dataset, hide in columns])
     ax.invert_yaxis()
     ax.set_xlabel("hidden entries inside intervals of 90 % (band: two points to either side)")
@@ -73,19 +73,19 @@ def coverage(rows: list[Row]) -> Figure | None:
     return figure
 
 
-def _looks() -> dict[str, tuple[str, str]]:
+def _styles() -> dict[str, tuple[str, str]]:
     """Colour and marker of each model: ours are blue, those of PyPOTS orange, rules grey."""
 
-    def colour(model: str) -> str:
+    def color_of(model: str) -> str:
         return "#8a8a8a" if model in UNTRAINED else "#d1812c" if "PyPOTS" in model else "#3b6fb6"
 
-    seen: dict[str, int] = {}
-    looks = {}
+    used: dict[str, int] = {}
+    styles = {}
     for model in MODELS:
-        own = colour(model)
-        looks[model] = own, MARKS[seen.get(own, 0)]
-        seen[own] = seen.get(own, 0) + 1
-    return looks
+        color = color_of(model)
+        styles[model] = color, MARKS[used.get(color, 0)]
+        used[color] = used.get(color, 0) + 1
+    return styles
 
 
 def _legend(figure: Figure) -> None:

@@ -100,8 +100,8 @@ class Table:
 
     def _markdown(self, header: list[str], lines: list[list[str]]) -> str:
         sizes = {(row.n_train, row.n_test) for row in self.rows}
-        told = " or ".join(f"{train} to fit, {test} to fill" for train, test in sorted(sizes))
-        return f"**{self.dataset}** ({told})\n\n{markdown(['model', *header], lines)}\n"
+        counts = " or ".join(f"{train} to fit, {test} to fill" for train, test in sorted(sizes))
+        return f"**{self.dataset}** ({counts})\n\n{markdown(['model', *header], lines)}\n"
 
     def _seconds(self, model: str) -> str:
         """The mean CPU seconds of a fit; wall-clock seconds in older rows."""
@@ -152,29 +152,29 @@ def _interval(rows: list[Row]) -> str:
 def tables(rows: list[Row]) -> str:
     """Tables of errors and intervals by data set, model and what was hidden."""
     whole = [row for row in rows if not row.limit and not row.epochs]
-    found = [Table(dataset, whole) for dataset in PROTOCOLS if any(row.dataset == dataset for row in whole)]
-    if not found:
+    tables = [Table(dataset, whole) for dataset in PROTOCOLS if any(row.dataset == dataset for row in whole)]
+    if not tables:
         return "Nothing has been measured yet.\n"
     parts: list[tuple[str, Callable[[Table], str]]] = [
         ("#### MAE, and seconds of a fit", lambda table: table.errors("mae")),
         ("#### MSE", lambda table: table.errors("mse")),
         ("#### Intervals: coverage of 50 % and of 90 %; mean width of 90 %", Table.intervals),
     ]
-    wins = Counter(model for table in found for model in table.best("mae").values()).most_common()
+    wins = Counter(model for table in tables for model in table.best("mae").values()).most_common()
     lowest = f"Lowest MAE of {sum(count for _, count in wins)} columns: "
     lowest += ", ".join(f"{model} in {count}" for model, count in wins) + ".\n"
-    texts = [text for title, part in parts for text in (title + "\n", *filter(None, map(part, found)))]
+    texts = [text for title, part in parts for text in (title + "\n", *filter(None, map(part, tables)))]
     return "\n".join([lowest, *_stopped(whole), *texts])
 
 
 def _stopped(rows: list[Row]) -> list[str]:
     """The note that explains the dagger."""
-    found = [
+    stopped = [
         f"{row.model} on {row.dataset}, {row.cell.hide}: {row.stopped_after} s"
         for row in rows
         if row.stopped_after
     ]
-    return [f"† A fit was stopped by a time limit: {'; '.join(found)}.\n"] if found else []
+    return [f"† A fit was stopped by a time limit: {'; '.join(stopped)}.\n"] if stopped else []
 
 
 def report(results: Path = RESULTS, page: Path = PAGE, figures: Path = FIGURES) -> None:

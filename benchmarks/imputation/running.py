@@ -91,7 +91,7 @@ def measure(halves: Halves, cell: Cell, time_limit: int = 0) -> Row:
     blocks = [1] if cell.hide.pattern == "blocks" else []
     generator = np.random.default_rng([cell.seed, round(1000 * cell.hide.fraction), *blocks])
     train, _ = hide(halves.train, cell.hide, generator)
-    given, hidden = hide(halves.test, cell.hide, generator)
+    incomplete, hidden = hide(halves.test, cell.hide, generator)
     imputer = _new_imputer(cell, time_limit)
     if cell.model not in UNTRAINED:  # warm-up: loading and compilation are not timed
         _new_imputer(cell, time_limit).set_params(epochs=1, progress="silent").fit(train[:4])
@@ -100,11 +100,11 @@ def measure(halves: Halves, cell: Cell, time_limit: int = 0) -> Row:
     if getattr(imputer, "interrupted_", False):  # an incomplete training is not a result
         raise KeyboardInterrupt
     middle, cpu_seconds = time.perf_counter(), time.process_time() - begin_cpu
-    filled = imputer.transform(given)
+    filled = imputer.transform(incomplete)
     end = time.perf_counter()
     score = Scores(by_step(halves.test), hidden, by_step(train))
     errors = score.errors(filled)
-    inner, outer = (score.interval(*imputer.predict_interval(given, level)) for level in (0.5, 0.9))
+    inner, outer = (score.interval(*imputer.predict_interval(incomplete, level)) for level in (0.5, 0.9))
     return Row(
         cell.dataset,
         cell.model,
@@ -117,7 +117,7 @@ def measure(halves: Halves, cell: Cell, time_limit: int = 0) -> Row:
         fit_seconds=middle - begin,
         fill_seconds=end - middle,
         n_train=len(train),
-        n_test=len(given),
+        n_test=len(incomplete),
         n_scored=len(errors),
         threads=torch.get_num_threads(),
         pattern=cell.hide.pattern,
@@ -130,14 +130,14 @@ def measure(halves: Halves, cell: Cell, time_limit: int = 0) -> Row:
 
 
 def _new_imputer(cell: Cell, time_limit: int) -> Imputer:
-    kind, own = MODELS[cell.model]
+    kind, options = MODELS[cell.model]
     cls = IMPUTERS[kind] if isinstance(kind, str) else kind
     if cell.model in UNTRAINED:
-        return cls(**own)
+        return cls(**options)
     limits = {"epochs": cell.epochs} if cell.epochs else {}
     if time_limit and hasattr(cls, "time_limit"):
         limits["time_limit"] = time_limit
-    return cls(**own, random_state=cell.seed, progress="lines", **limits)
+    return cls(**options, random_state=cell.seed, progress="lines", **limits)
 
 
 class Scores:

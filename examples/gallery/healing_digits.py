@@ -57,9 +57,9 @@ rows = [(film, kind) for film in (0, 1) for kind in ("given", "restored", "truth
 for axes, (film, kind) in zip(figure.subplots(6, FRAMES), rows):
     frames = {"given": X, "restored": filled, "truth": truth}[kind][film]
     for frame, ax in enumerate(axes):
-        colours = "Greys_r" if kind != "given" else "gray"
+        colors = "Greys_r" if kind != "given" else "gray"
         ax.set_facecolor("#e8b27d")  # what is missing
-        ax.imshow(frames[:, frame].reshape(SIDE, SIDE), cmap=colours, vmin=0, vmax=1)
+        ax.imshow(frames[:, frame].reshape(SIDE, SIDE), cmap=colors, vmin=0, vmax=1)
         ax.set_xticks([])
         ax.set_yticks([])
     axes[0].set_ylabel(kind, fontsize=9)

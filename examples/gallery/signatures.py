@@ -58,8 +58,8 @@ for path, sign in list(zip(test, truth))[:6]:
     left.plot(*path.T, color="#3b6fb6" if sign > 0 else "#d1652b", alpha=0.8)
 left.set_title("loops")
 left.set_aspect("equal")
-for sign, colour, name in ((1, "#3b6fb6", "counterclockwise"), (-1, "#d1652b", "clockwise")):
-    right.hist(area[truth == sign], bins=30, color=colour, alpha=0.8, label=name)
+for sign, color, name in ((1, "#3b6fb6", "counterclockwise"), (-1, "#d1652b", "clockwise")):
+    right.hist(area[truth == sign], bins=30, color=color, alpha=0.8, label=name)
 right.set_xlabel("signed area, from level 2")
 right.legend()
 plots.save(figure, "loops.png")

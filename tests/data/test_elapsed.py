@@ -54,7 +54,7 @@ def test_steps_of_another_sequence_do_not_count():
     np.testing.assert_array_equal(since_start(sequences).values, [[0], [0], [2]])
 
 
-def standardised(train, rows):
+def standardized(train, rows):
     """Columns of `rows` by the statistics of what is known in the columns of `train`."""
     result = np.array(rows, dtype=np.float64)
     for c in range(result.shape[1]):
@@ -67,17 +67,17 @@ def standardised(train, rows):
 
 def slow_preparation(train, sequences):
     """Values, observed, since, time and static features of the sequences, step by step."""
-    values = standardised(train.values, sequences.values)
+    values = standardized(train.values, sequences.values)
     values[:, np.isnan(train.values).all(axis=0)] = NAN
     masked = [
         Sequences(np.where(np.isnan(train.values).all(axis=0), NAN, s.values), s.offsets, s.times)
         for s in (train, sequences)
     ]
-    since = standardised(*map(slow_since_observed, masked))
+    since = standardized(*map(slow_since_observed, masked))
     clock = (
-        None if train.times is None else standardised(*(since_start(s).values for s in (train, sequences)))
+        None if train.times is None else standardized(*(since_start(s).values for s in (train, sequences)))
     )
-    static = None if train.static is None else np.nan_to_num(standardised(train.static, sequences.static))
+    static = None if train.static is None else np.nan_to_num(standardized(train.static, sequences.static))
     rows = []
     for i, (start, stop) in enumerate(zip(sequences.offsets[:-1], sequences.offsets[1:], strict=True)):
         last = np.zeros(sequences.n_channels)

@@ -6,7 +6,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from seq2tens.distributed.synchronised import Peers, synchronised
+from seq2tens.distributed.synchronized import Peers, synchronized
 from seq2tens.nn import FCNLS2T, LevelNorm, MaskedBatchNorm
 from seq2tens.training import CrossEntropy, Recipe, TensorSource, fit
 
@@ -143,7 +143,7 @@ def _apply(kind, x, mask, slopes, peers=None):
     if peers is None:
         y = norm(x, mask)
     else:
-        with synchronised(norm, peers):
+        with synchronized(norm, peers):
             y = norm(x, mask)
         assert norm.peers is None
     (y * slopes).sum().backward()

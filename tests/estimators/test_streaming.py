@@ -92,7 +92,7 @@ def test_preparation_in_pieces_is_that_of_the_whole(cuts, seed, scaling, since, 
     clocks = times if timed else None
     whole = preparation.transform(Sequences(values, np.array([0, 12]), clocks, static)).values
     feed = StreamPreparation(preparation, static[0])
-    past, pieces = feed.begin(), []
+    past, pieces = feed.initial_state(), []
     for rows, clock in zip(np.split(values, sorted(cuts)), np.split(times, sorted(cuts)), strict=True):
         if len(rows):
             piece, past = feed.prepare(rows, clock if timed else None, past)

@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from seq2tens.estimators.networks import WithHead, forward
+from seq2tens.estimators.networks import WithHead, forward_batch
 from seq2tens.estimators.weighting import class_weights, row_weights
 from seq2tens.nn import DeepLS2T
 from seq2tens.training import CrossEntropy, SequenceBatch
@@ -50,7 +50,9 @@ def test_a_weight_is_as_good_as_repeating_the_row(class_weight, generator):
     def loss_and_gradients(rows, sample_weight):
         labels = LABELS[rows]
         weights = row_weights(sample_weight, labels)
-        loss = CrossEntropy(forward, class_weights=class_weights(class_weight, CLASSES, labels, weights))
+        loss = CrossEntropy(
+            forward_batch, class_weights=class_weights(class_weight, CLASSES, labels, weights)
+        )
         mean = loss(model, SequenceBatch(x[rows], None, labels, weights)).mean
         return mean, *torch.autograd.grad(mean, model.parameters())
 

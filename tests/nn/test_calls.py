@@ -1,12 +1,16 @@
 """Networks call their modules one by one, in training as in evaluation: hooks see every call."""
 
+import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
-from seq2tens.nn import FCN, FCNLS2T, DeepLS2T, MaskedConv, ResNet
+import seq2tens
+from seq2tens.nn import FCN, FCNLS2T, LS2T, DeepLS2T, MaskedConv, ResNet
+from seq2tens.ops import native
 
 NETWORKS = {
     "deep": lambda: DeepLS2T(3, 16, 2),
@@ -54,3 +58,29 @@ def test_the_bias_before_a_normalisation_does_not_move():
         block.norm.eval()
     network(x).square().sum().backward()
     assert all(conv.bias.grad.any() for conv in convolutions)
+
+
+@pytest.mark.skipif(native.unavailable() is not None, reason="no kernels")
+@pytest.mark.parametrize("training", [False, True])
+def test_a_layer_is_a_few_calls_from_its_kernel(training):
+    """At most eight, from `LS2T.forward` to `native.run`, which calls the library."""
+    layer, package, walk = LS2T(3, 4, 2), str(Path(seq2tens.__file__).parent), []
+
+    def record(frame, event, _):
+        if event == "call" and frame.f_code is native.run.__code__:
+            while frame is not None:
+                if frame.f_code.co_filename.startswith(package):
+                    walk.append(frame.f_code.co_name)
+                frame = frame.f_back
+
+    x = torch.randn(2, 9, 3)
+    previous = sys.getprofile()
+    with torch.set_grad_enabled(training):
+        sys.setprofile(record)
+        try:
+            layer(x)
+        finally:
+            sys.setprofile(previous)
+    assert walk[0] == "run"
+    assert walk[-1] == "forward"
+    assert len(walk) - 1 <= 8

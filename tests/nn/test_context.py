@@ -12,7 +12,7 @@ from torch.testing import assert_close
 from distributed.processes import together
 from nn.small import build, draw, learned, on_a_rank
 from seq2tens.nn import FCN, Lags, Network, Stream, Whole, checkpoint_chunks, mean_pool
-from seq2tens.nn.context import call
+from seq2tens.nn.context import call_in_context
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 STEPS = 17
@@ -90,7 +90,7 @@ def test_steps_that_are_not_valid_are_left_out():
 def test_modules_in_turn_are_what_they_are_alone():
     torch.manual_seed(0)
     modules = nn.Sequential(Lags(2), nn.Linear(6, 3), nn.Sequential(FCN(3, 4), nn.ReLU())).double().eval()
-    assert_close(call(modules, draw(9), Whole()), modules(draw(9)), **EXACT)
+    assert_close(call_in_context(modules, draw(9), Whole()), modules(draw(9)), **EXACT)
 
 
 class Excited(nn.Module):

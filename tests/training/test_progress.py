@@ -7,7 +7,7 @@ import sys
 import pytest
 from rich.console import Console
 
-from seq2tens.training.progress import Lines, clock, in_notebook, make_progress
+from seq2tens.training.progress import Lines, format_seconds, in_notebook, make_progress
 from training.problems import accuracy, order_task, recipe, train
 
 VALIDATION = {"validation": order_task(20, seed=1), "metrics": {"accuracy": accuracy}}
@@ -85,4 +85,4 @@ def test_outside_a_notebook():
 
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0:00:00"), (59.6, "0:01:00"), (7325, "2:02:05")])
 def test_clock(seconds, text):
-    assert clock(seconds) == text
+    assert format_seconds(seconds) == text

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from seq2tens.training.rng import derive, initial, isolated, order, seed_noise
+from seq2tens.training.rng import derive, isolated, seed_noise, seeded_initialization, shuffling_generator
 
 CPU = torch.device("cpu")
 
@@ -21,7 +21,7 @@ def test_seeds_differ_by_epoch_purpose_and_process():
 
 
 def test_an_epoch_draws_the_same_again():
-    first, again = (torch.rand(3, generator=order(0, 5)) for _ in range(2))
+    first, again = (torch.rand(3, generator=shuffling_generator(0, 5)) for _ in range(2))
     assert torch.equal(first, again)
     with isolated(CPU):
         seed_noise(0, 5, 0, CPU)
@@ -32,7 +32,7 @@ def test_an_epoch_draws_the_same_again():
         assert not torch.equal(torch.rand(3), noise)
 
 
-@pytest.mark.parametrize("context", [lambda: isolated(CPU), lambda: initial(0)])
+@pytest.mark.parametrize("context", [lambda: isolated(CPU), lambda: seeded_initialization(0)])
 def test_the_global_generator_is_put_back(context):
     before = torch.get_rng_state()
     with context():
@@ -43,7 +43,7 @@ def test_the_global_generator_is_put_back(context):
 def test_modules_draw_their_first_weights_from_the_seed():
     weights = []
     for seed in (0, 0, 1):
-        with initial(seed):
+        with seeded_initialization(seed):
             weights.append(torch.nn.Linear(2, 2).weight)
     assert torch.equal(weights[0], weights[1])
     assert not torch.equal(weights[0], weights[2])

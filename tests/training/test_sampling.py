@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seq2tens.training import Subset, TensorSource, validation_split
-from seq2tens.training.rng import order
+from seq2tens.training.rng import shuffling_generator
 from seq2tens.training.sampling import Sampler
 from training.problems import recipe
 
@@ -17,7 +17,7 @@ def source(n, labels=None, lengths=None):
 @given(st.integers(1, 60), st.integers(1, 20))
 def test_shuffled_batches_hold_every_row_once(n, size):
     sampler = Sampler(recipe(batch_size=size), source(n))
-    batches = sampler.epoch(order(0, 1))
+    batches = sampler.epoch(shuffling_generator(0, 1))
     sizes = [len(rows) for rows in batches]
     assert len(batches) == sampler.n_batches == -(-n // size)
     assert max(sizes) <= size
@@ -26,23 +26,25 @@ def test_shuffled_batches_hold_every_row_once(n, size):
 
 
 def test_the_last_batch_has_what_is_left():
-    batches = Sampler(recipe(batch_size=16, sampling="remainder"), source(180)).epoch(order(0, 1))
+    batches = Sampler(recipe(batch_size=16, sampling="remainder"), source(180)).epoch(
+        shuffling_generator(0, 1)
+    )
     assert [len(rows) for rows in batches] == [16] * 11 + [4]
     assert sorted(torch.cat(batches).tolist()) == list(range(180))
 
 
 def test_epochs_differ_and_come_back():
     sampler = Sampler(recipe(), source(40))
-    first, second, again = (torch.cat(sampler.epoch(order(0, e))) for e in (1, 2, 1))
+    first, second, again = (torch.cat(sampler.epoch(shuffling_generator(0, e))) for e in (1, 2, 1))
     assert torch.equal(first, again)
     assert not torch.equal(first, second)
-    assert not torch.equal(first, torch.cat(sampler.epoch(order(1, 1))))
+    assert not torch.equal(first, torch.cat(sampler.epoch(shuffling_generator(1, 1))))
 
 
 def test_buckets_put_similar_lengths_together():
     lengths = torch.tensor([5, 100, 6, 101, 5, 99, 6, 100])
     sampler = Sampler(recipe(batch_size=4, sampling="buckets"), source(8, lengths=lengths))
-    for rows in sampler.epoch(order(0, 1)):
+    for rows in sampler.epoch(shuffling_generator(0, 1)):
         assert lengths[rows].max() - lengths[rows].min() < 10
 
 
@@ -51,7 +53,7 @@ def test_oversampled_batches(rare, common):
     """As many from both classes: all of the larger, or the smaller three times."""
     labels = np.repeat([0, 1], [common, rare])
     sampler = Sampler(recipe(batch_size=8, sampling="oversampled"), source(len(labels), labels))
-    batches = sampler.epoch(order(0, 1))
+    batches = sampler.epoch(shuffling_generator(0, 1))
     draws = min(common, 3 * rare)
     rows = torch.cat(batches).numpy()
     assert len(rows) == 2 * draws
@@ -66,7 +68,7 @@ def test_oversampled_batches(rare, common):
 def test_balanced_batches(rare, common, other, size):
     labels = np.repeat(["a", "b", "c"], [rare, common, other])
     sampler = Sampler(recipe(batch_size=size, sampling="balanced"), source(len(labels), labels))
-    batches = sampler.epoch(order(0, 1))
+    batches = sampler.epoch(shuffling_generator(0, 1))
     for rows in batches:
         assert len(set(np.unique(labels[rows], return_counts=True)[1])) == 1
         assert set(labels[rows]) == {"a", "b", "c"}

@@ -44,10 +44,10 @@ def check_levels(levels: tuple[Tensor, ...]) -> None:
         require(same, f"`levels` must share one dtype and device, got {level.dtype} and {first.dtype}")
 
 
-def broadcast(what: str, left: torch.Size, right: torch.Size) -> None:
+def broadcast(names: str, left: torch.Size, right: torch.Size) -> None:
     """Require batch shapes that broadcast."""
     for a, b in zip(reversed(left), reversed(right), strict=False):
         require(
             a == b or 1 in (a, b),
-            f"the batch shapes of {what} must broadcast, got {tuple(left)} and {tuple(right)}",
+            f"the batch shapes of {names} must broadcast, got {tuple(left)} and {tuple(right)}",
         )

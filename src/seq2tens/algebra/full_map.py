@@ -13,7 +13,7 @@ from torch import Tensor
 from seq2tens._checks import choice, floating, positive_int, require, sequences, shape, step_mask
 from seq2tens.algebra.free_tensor import FreeTensor
 from seq2tens.algebra.lifts import Lift, PowerLift
-from seq2tens.ops.dispatch import full_precision
+from seq2tens.ops import full_precision
 from seq2tens.ops.full_map import full_map, reference_scan
 
 Backend = Literal["auto", "reference", "cpu"]

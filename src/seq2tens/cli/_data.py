@@ -129,13 +129,13 @@ def check(data: str) -> None:
     if path.exists():
         return
     if path.suffix.lower() in (*FILES, *TABLES, ".gz") or path.parent != Path():
-        suggestion = did_you_mean(path.name, _neighbours(path), key=lambda name: Path(name).stem)
+        suggestion = did_you_mean(path.name, _neighbors(path), key=lambda name: Path(name).stem)
         raise UserError(f"No such file or directory: {data}{suggestion}")
     if data not in (names := dataset_names()):
         raise UserError(_unknown_data(data, names))
 
 
-def _neighbours(path: Path) -> list[str]:
+def _neighbors(path: Path) -> list[str]:
     """The names of the files in the same folder."""
     return os.listdir(path.parent) if path.parent.is_dir() else []
 

@@ -79,7 +79,7 @@ def option_name(argument: str) -> str:
 
 def _check_device(device: str) -> None:
     """Refuse a device that is not available; Lightning raises various errors for it."""
-    from seq2tens.estimators.devices import make_fabric
+    from seq2tens.estimators import make_fabric
 
     try:
         make_fabric(device)

@@ -68,10 +68,10 @@ def training(estimator: Any, saved_message: Callable[[], str], **names: str) -> 
     A signal interrupts the fit and ends the command with a message; `saved_message` returns its second half,
     which says what was saved. `names` are the shell's names of arguments.
     """
-    from seq2tens.estimators.interruption import InterruptedFitWarning
+    from seq2tens.estimators import InterruptedFitWarning
     from seq2tens.training import NonFiniteLoss
 
-    received, begin = [signal.SIGINT], time.perf_counter()
+    received, start = [signal.SIGINT], time.perf_counter()
 
     def interrupt(number: int, frame: FrameType | None) -> NoReturn:
         received.append(signal.Signals(number))
@@ -90,7 +90,7 @@ def training(estimator: Any, saved_message: Callable[[], str], **names: str) -> 
     except KeyboardInterrupt:
         note(f"interrupted; {saved_message()}")
         raise typer.Exit(128 + received[-1]) from None
-    typer.echo(f"trained in {time.perf_counter() - begin:.1f} s")
+    typer.echo(f"trained in {time.perf_counter() - start:.1f} s")
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from seq2tens.cli._shell import INTERRUPTED, UserError, note, refusing
 from seq2tens.cli.fit import Seed, TaskOption
 
 if TYPE_CHECKING:  # importing them takes seconds
-    from seq2tens.estimators.choosing import Comparison, Trial
+    from seq2tens.estimators import Comparison, Trial
 
 # The cheapest first, since time may run out.
 ORDER = ("random-ls2t", "fcn", "ls2t", "fcn-ls2t", "resnet")
@@ -109,7 +109,7 @@ def _names(options: ChooseOptions, task: catalogue.Task) -> list[str]:
 
 
 def _compared(models: dict[str, Any], data: tuple[Any, Any], options: ChooseOptions) -> Comparison:
-    from seq2tens.estimators.choosing import compare
+    from seq2tens.estimators import compare
 
     typer.echo(f"{'model':<14}{'score':>8}{'±':>8}{'folds':>7}{'s / fit':>9}")
     try:

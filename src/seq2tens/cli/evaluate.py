@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # importing them takes seconds
     from matplotlib.figure import Figure
 
     from seq2tens.data import Labelled
-    from seq2tens.estimators.evaluation import Evaluation
+    from seq2tens.estimators import Evaluation
 
 Confusion = Annotated[Path | None, option("FILE", "Plot the confusion matrix (.png, .svg, .pdf).")]
 Scatter = Annotated[
@@ -79,7 +79,7 @@ def _refuse(picture: _files.Output | None, name: str, whose: str, model: Any) ->
 def _evaluate_classes(classifier: Any, labelled: Labelled, data: str) -> tuple[Any, Callable[[], Figure]]:
     """Print the measures; return them and a function that plots the confusion matrix."""
     from seq2tens import plots
-    from seq2tens.estimators.evaluation import evaluate as compare
+    from seq2tens.estimators import evaluate as compare
 
     target_kinds.classes_of(labelled, data)
     classes = classifier.classes_
@@ -94,7 +94,7 @@ def _evaluate_classes(classifier: Any, labelled: Labelled, data: str) -> tuple[A
 def _evaluate_values(regressor: Any, labelled: Labelled, data: str) -> tuple[Any, Callable[[], Figure]]:
     """Print the measures; return them and a function that plots predictions against targets."""
     from seq2tens import plots
-    from seq2tens.estimators.evaluation import evaluate_regression
+    from seq2tens.estimators import evaluate_regression
 
     targets, values = target_kinds.values_of(labelled, data), _models.values(regressor, labelled.sequences)
     evaluation = evaluate_regression(targets, values)

@@ -86,11 +86,11 @@ def _is_linear(model: Any) -> bool:
 def _explained(model: Any, sequence: Sequences, target: str | None, names: tuple[str, ...] | None) -> Any:
     from seq2tens import explaining
 
-    how = explaining.explain_features if _is_linear(model) else explaining.explain
+    explain_model = explaining.explain_features if _is_linear(model) else explaining.explain
     if not _models.is_classifier(model) and target is not None:
         raise UserError(f"`--target` is for classes, but the model predicts numbers, got {target!r}")
     chosen = None if target is None else _class(target, model.classes_.tolist())
-    return how(model, sequence, target=chosen, names=names)
+    return explain_model(model, sequence, target=chosen, names=names)
 
 
 def _row(labelled: Labelled, key: str, data: str) -> int:
@@ -113,8 +113,8 @@ def _class(target: str | None, classes: list[Any]) -> Any:
 def _described(at: VariableAt) -> str:
     if at.value != at.value:
         return f"{at.variable} at {at.time:g}, not measured so far"
-    how = "measured" if at.measured else "carried forward"
-    return f"{at.variable} = {at.value:g} at {at.time:g}, {how}"
+    origin = "measured" if at.measured else "carried forward"
+    return f"{at.variable} = {at.value:g} at {at.time:g}, {origin}"
 
 
 def _print_features(explanation: FeatureExplanation) -> None:

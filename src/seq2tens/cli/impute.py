@@ -49,7 +49,7 @@ Epochs = Annotated[int | None, count("N", "Maximum number of epochs. [default: t
 BatchSize = Annotated[int | None, count("N", "Sequences per step. [default: the model's]")]
 LearningRate = Annotated[float | None, option("X", "Maximum learning rate. [default: the model's]")]
 # Where to write the table, the figure and the report.
-Places = tuple[_files.Output, _files.Output | None, _files.Output | None]
+OutputFiles = tuple[_files.Output, _files.Output | None, _files.Output | None]
 # Options that are not arguments of a model.
 LEAVING = ("samples", "interval", "picture", "report", "settings", "force")
 
@@ -102,7 +102,7 @@ def impute(
       seq2tens impute recordings.csv --model linear --report errors.csv --out filled.csv
       seq2tens impute recordings.csv --model gp-vae --encoder bls2t --out filled.csv
     """
-    result, picture, report = _places(out, options)
+    result, picture, report = _output_files(out, options)
     _check_results(options.samples, options.interval)
     arguments = _models.arguments(options, leaving=LEAVING)
     name = _models.check(model, "imputation", arguments, options.settings or ())
@@ -131,7 +131,7 @@ def impute(
         tables.write(errors, report)
 
 
-def _places(out: Path, options: ImputeOptions) -> Places:
+def _output_files(out: Path, options: ImputeOptions) -> OutputFiles:
     """Check where to write the table, the figure and the report."""
     suffixes = (".csv", ".parquet")
     result = _files.output(out, "--out", suffixes, force=options.force)

@@ -86,7 +86,7 @@ def _write_markdown(path: Path, tables: str) -> None:
 
 
 def _write_parts(folder: Path, files: dict[str, str], force: bool) -> None:
-    places = _files.outputs(folder, list(files), "--parts", force=force)
-    for place, text in zip(places, files.values(), strict=True):
-        place.write(text, verbose=False)
+    outputs = _files.outputs(folder, list(files), "--parts", force=force)
+    for output, text in zip(outputs, files.values(), strict=True):
+        output.write(text, verbose=False)
     typer.echo(f"saved {len(files)} files in {folder}")

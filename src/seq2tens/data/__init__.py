@@ -2,8 +2,13 @@
 
 import sys
 
+from seq2tens.data._optional import import_optional as import_optional
 from seq2tens.data.arrays import from_aeon, from_padded, from_pypots, to_aeon, to_padded, to_pypots
+from seq2tens.data.arrays import from_cube as from_cube
 from seq2tens.data.batches import Batch, collate, length_blocks, length_buckets
+from seq2tens.data.batches import PackedSteps as PackedSteps
+from seq2tens.data.batches import PaddedIndex as PaddedIndex
+from seq2tens.data.batches import content_digest as content_digest
 from seq2tens.data.datasets import (
     available_datasets,
     healing_mnist,
@@ -13,7 +18,13 @@ from seq2tens.data.datasets import (
     sprites,
 )
 from seq2tens.data.elapsed import since_observed, since_start
+from seq2tens.data.elapsed import times_of as times_of
+from seq2tens.data.elapsed import usual_step as usual_step
+from seq2tens.data.filling import Steps as Steps
 from seq2tens.data.filling import forward_fill, forward_imputation, mean_imputation
+from seq2tens.data.filling import last_before as last_before
+from seq2tens.data.filling import last_observed as last_observed
+from seq2tens.data.filling import values_at as values_at
 from seq2tens.data.frames import (
     from_df_list,
     from_multiindex,
@@ -25,6 +36,7 @@ from seq2tens.data.frames import (
 from seq2tens.data.incomplete import Incomplete, held_out
 from seq2tens.data.labelled import Labelled, Split
 from seq2tens.data.preparation import Preparation
+from seq2tens.data.preparation import single_steps as single_steps
 from seq2tens.data.readers import (
     ReadError,
     read,

@@ -6,7 +6,7 @@ import importlib
 from typing import Any
 
 
-def optional(module: str, purpose: str) -> Any:
+def import_optional(module: str, purpose: str) -> Any:
     """Import a module, or say how to install its package."""
     try:
         return importlib.import_module(module)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seq2tens._checks import ArgumentError, require
-from seq2tens.data._optional import optional
+from seq2tens.data._optional import import_optional
 from seq2tens.data.labelled import Labelled
 from seq2tens.data.sequences import Sequences
 from seq2tens.data.tables.columns import Columns
@@ -47,7 +47,7 @@ def read_df_list(
 
 def to_df_list(sequences: Sequences) -> list[pd.DataFrame]:
     """Return one frame per sequence, with columns `var_0`, `var_1`, …"""
-    pd = optional("pandas", "`to_df_list`")
+    pd = import_optional("pandas", "`to_df_list`")
     columns = _column_names(sequences)
     clocks = _clocks(sequences)
     return [
@@ -107,7 +107,7 @@ def _channels(
 
 def to_multiindex(sequences: Sequences) -> pd.DataFrame:
     """Return a frame indexed by (`instances`, `timepoints`), with columns `var_0`, `var_1`, …"""
-    pd = optional("pandas", "`to_multiindex`")
+    pd = import_optional("pandas", "`to_multiindex`")
     lengths = sequences.lengths
     for i in np.flatnonzero(lengths == 0):
         raise ArgumentError(f"`sequences` must all have steps (rows of the frame), but sequence {i} has none")

@@ -64,13 +64,13 @@ class Scaler:
             len(self.mean_) == sequences.n_channels,
             f"`sequences` must have {len(self.mean_)} channels as in `fit`, got {sequences.n_channels}",
         )
-        return _standardise(sequences.values, (self.mean_, self.scale_))
+        return _standardize(sequences.values, (self.mean_, self.scale_))
 
     @staticmethod
     def _by_sequence(sequences: Sequences) -> Float[np.ndarray, "steps channels"]:
         values = np.empty(sequences.values.shape, dtype=np.float32)
         for i, sequence in enumerate(sequences):
-            values[sequences.offsets[i] : sequences.offsets[i + 1]] = _standardise(
+            values[sequences.offsets[i] : sequences.offsets[i + 1]] = _standardize(
                 sequence, _statistics(sequence)
             )
         return values
@@ -89,6 +89,6 @@ def _statistics(values: Float[np.ndarray, "steps channels"]) -> Statistics:
     return mean, np.where((low >= high) | (scale == 0), 1.0, scale)
 
 
-def _standardise(values: np.ndarray, statistics: Statistics) -> Float[np.ndarray, "steps channels"]:
+def _standardize(values: np.ndarray, statistics: Statistics) -> Float[np.ndarray, "steps channels"]:
     mean, scale = statistics
     return ((values - mean) / scale).astype(np.float32)

@@ -56,7 +56,7 @@ class Sequences:
         return cls(np.concatenate(packed), offsets, clock, static)
 
     @staticmethod
-    def from_frame(frame: Any, **how: Any) -> Labelled:
+    def from_frame(frame: Any, **options: Any) -> Labelled:
         """Read a table of pandas, polars or pyarrow, with labels, ids and names.
 
         See `data.from_frame` for the arguments `id`, `time`, `label`, `channels`, `static`, `categories`,
@@ -64,7 +64,7 @@ class Sequences:
         """
         from seq2tens.data.tables import from_frame
 
-        return from_frame(frame, **how)
+        return from_frame(frame, **options)
 
     @classmethod
     def concatenate(cls, parts: abc.Sequence[Sequences]) -> Sequences:

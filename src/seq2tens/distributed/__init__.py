@@ -4,6 +4,8 @@ from seq2tens._moved import moved_names
 from seq2tens.distributed.gradients import sum_gradients
 from seq2tens.distributed.layer import ls2t
 from seq2tens.distributed.networks import SequenceParallel, sequence_parallel
+from seq2tens.distributed.synchronized import Peers as Peers
+from seq2tens.distributed.synchronized import synchronized as synchronized
 
 __all__ = ["SequenceParallel", "ls2t", "sequence_parallel", "sum_gradients"]
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.distributed import ProcessGroup
 
-from seq2tens.ops.collectives import total
+from seq2tens.ops import collectives
 
 
 @torch.no_grad()
@@ -23,6 +23,6 @@ def sum_gradients(parameters: nn.Module | Iterable[Tensor], group: ProcessGroup 
         return
     # A parameter without a gradient on this rank may have one on another.
     parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in trained]
-    sums = total(torch.cat([part.reshape(-1) for part in parts]), group)
+    sums = collectives.total(torch.cat([part.reshape(-1) for part in parts]), group)
     for parameter, summed in zip(trained, sums.split([p.numel() for p in trained]), strict=True):
         parameter.grad = summed.view_as(parameter)

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.distributed import ProcessGroup
 
 from seq2tens import functional as F
-from seq2tens.ops.collectives import Stacked, exchange
+from seq2tens.ops import collectives
 
 
 def ls2t(
@@ -73,12 +73,12 @@ def prefix_state(
     ranks = range(size - 1, -1, -1) if reverse else range(size)
     earlier = list(ranks if after_all else ranks[: ranks.index(rank)])
 
-    def fold(parts: Stacked) -> Tensor:
+    def fold(parts: collectives.Stacked) -> Tensor:
         if not earlier:
             return torch.zeros_like(F.apply_transfer(None, chunk))
         return F.apply_transfer(None, tree_reduce(_unpack(parts[earlier], chunk)))
 
-    return exchange(_pack(chunk), fold, group)
+    return collectives.exchange(_pack(chunk), fold, group)
 
 
 def tree_reduce(chunks: F.Transfer) -> F.Transfer:

@@ -9,10 +9,8 @@ from torch.distributed import ProcessGroup
 
 from seq2tens import _checks as check
 from seq2tens.distributed.sharded import Sharded
-from seq2tens.distributed.synchronised import Peers, synchronised
-from seq2tens.nn import LS2T, BiLS2T
-from seq2tens.nn.alignment import align, restore
-from seq2tens.nn.context import call, takes_context
+from seq2tens.distributed.synchronized import Peers, synchronized
+from seq2tens.nn import LS2T, BiLS2T, align, call_in_context, restore, takes_context
 
 
 def sequence_parallel(module: nn.Module, group: ProcessGroup | None = None) -> SequenceParallel:
@@ -60,6 +58,6 @@ class SequenceParallel(nn.Module):
         if not isinstance(self.module, LS2T | BiLS2T):  # these handle masks themselves
             x, mask, source = align(x, mask, None)
         context = Sharded(x, mask, self.group)
-        with synchronised(self.module, Peers(self.group)):
-            y = call(self.module, x, context)
+        with synchronized(self.module, Peers(self.group)):
+            y = call_in_context(self.module, x, context)
         return y if context.reductions else restore(y, source)[:, :time]

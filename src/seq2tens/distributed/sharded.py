@@ -16,7 +16,7 @@ from seq2tens import functional as F
 from seq2tens.distributed.layer import prefix_state
 from seq2tens.functional import Series
 from seq2tens.nn import LS2T, MaskedConv, Whole
-from seq2tens.ops.collectives import Stacked, exchange, gather
+from seq2tens.ops import collectives
 
 
 class Sharded(Whole):
@@ -34,7 +34,7 @@ class Sharded(Whole):
         self.group, self.rank, self.size = group, dist.get_rank(group), dist.get_world_size(group)
         _check_alike(x, group)
         local = x.new_full(x.shape[:1], x.shape[1], dtype=torch.long) if mask is None else mask.sum(1)
-        self.counts: Int[Tensor, "ranks batch"] = gather(local, group)
+        self.counts: Int[Tensor, "ranks batch"] = collectives.gather(local, group)
         self.total = self.counts.sum(0)
         self.before = self.counts[: self.rank].sum(0)
 
@@ -48,7 +48,10 @@ class Sharded(Whole):
         """Return the mean over the valid steps of all ranks."""
         self.reductions += 1
         local = self.clear(x).sum(1)
-        return exchange(local, lambda parts: parts.sum(0), self.group) / self.total.clamp(min=1)[:, None]
+        return (
+            collectives.exchange(local, lambda parts: parts.sum(0), self.group)
+            / self.total.clamp(min=1)[:, None]
+        )
 
     def ls2t(self, layer: LS2T, x: Series) -> Float[Tensor, "batch *time order width"]:
         """Continue the recursion from the state of earlier ranks, or return its levels after all ranks."""
@@ -73,7 +76,7 @@ class Sharded(Whole):
         """Drop whole channels, the same on all ranks: those that rank 0 draws."""
         if rate == 0 or not training:
             return x
-        drawn = gather(torch.rand(x.shape[0], x.shape[-1], device=x.device), self.group)[0]
+        drawn = collectives.gather(torch.rand(x.shape[0], x.shape[-1], device=x.device), self.group)[0]
         factor = (drawn >= rate).to(x.dtype) / (1 - rate)
         return x * (factor if x.dim() == 2 else factor[:, None])
 
@@ -83,8 +86,10 @@ class Sharded(Whole):
             return x
         x = self.clear(x) if after else x
         edges = torch.cat([_head(x, after), self._tail(x, before)], dim=1)
-        neighbours = exchange(edges, lambda parts: self._neighbours(parts, before, after), self.group)
-        left, right = neighbours.tensor_split([before], dim=1)
+        neighbors = collectives.exchange(
+            edges, lambda parts: self._neighbors(parts, before, after), self.group
+        )
+        left, right = neighbors.tensor_split([before], dim=1)
         if self.mask is None or after == 0:
             return torch.cat([left, x, right], dim=1)
         padded = torch.cat([left, x, torch.zeros_like(right)], dim=1)
@@ -107,7 +112,7 @@ class Sharded(Whole):
         index = self.counts[self.rank][:, None] - steps + torch.arange(steps, device=x.device)
         return x.gather(1, index.clamp(min=0)[..., None].expand(-1, -1, x.shape[2]))
 
-    def _neighbours(self, edges: Stacked, before: int, after: int) -> Tensor:
+    def _neighbors(self, edges: collectives.Stacked, before: int, after: int) -> Tensor:
         """Return the steps before and after those of this rank, from the heads and tails of all ranks."""
         left, right = torch.zeros_like(edges[0, :, after:]), torch.zeros_like(edges[0, :, :after])
         for rank in reversed(self._reach(range(self.rank - 1, -1, -1), before)):
@@ -142,7 +147,7 @@ def _head(x: Series, steps: int) -> Series:
 def _check_alike(x: Series, group: ProcessGroup | None) -> None:
     """Require equal sizes on all ranks; otherwise collectives would fail obscurely or wait forever."""
     local = torch.tensor([x.shape[0], x.shape[2], x.dtype.itemsize], device=x.device)
-    for rank, (batch, channels, itemsize) in enumerate(gather(local, group).tolist()):
+    for rank, (batch, channels, itemsize) in enumerate(collectives.gather(local, group).tolist()):
         check.require(
             [batch, channels, itemsize] == local.tolist(),
             "`x` must have the same batch, channels and dtype on all ranks, got "

@@ -1,13 +1,16 @@
 """Classifiers, regressors, feature maps and imputers in the style of scikit-learn and aeon."""
 
+from seq2tens.estimators.base import PlainClassifier as PlainClassifier
 from seq2tens.estimators.base import SequenceClassifier
 from seq2tens.estimators.choosing import Comparison, Trial, compare
+from seq2tens.estimators.classifiers import TEST_PARAMS as TEST_PARAMS
 from seq2tens.estimators.classifiers import (
     DeepLS2TClassifier,
     FCNClassifier,
     FCNLS2TClassifier,
     ResNetClassifier,
 )
+from seq2tens.estimators.devices import make_fabric as make_fabric
 from seq2tens.estimators.evaluation import Evaluation, RegressionEvaluation, evaluate, evaluate_regression
 from seq2tens.estimators.features import LS2TFeatures, Seq2TensFeatures
 from seq2tens.estimators.imputers import (
@@ -33,7 +36,14 @@ from seq2tens.estimators.imputers import (
     VAEImputer,
     imputation_report,
 )
+from seq2tens.estimators.inputs import as_labels as as_labels
+from seq2tens.estimators.inputs import as_sequences as as_sequences
+from seq2tens.estimators.interruption import InterruptedFitWarning
 from seq2tens.estimators.networks import NetworkClassifier
+from seq2tens.estimators.networks import WithHead as WithHead
+from seq2tens.estimators.networks import accuracy as accuracy
+from seq2tens.estimators.networks import auto_scaling as auto_scaling
+from seq2tens.estimators.networks import forward_batch as forward_batch
 from seq2tens.estimators.random import (
     Contributions,
     Explanation,
@@ -44,6 +54,8 @@ from seq2tens.estimators.random import (
 )
 from seq2tens.estimators.regression import SequenceRegressor
 from seq2tens.estimators.saving import Storable
+from seq2tens.estimators.seeds import RandomState as RandomState
+from seq2tens.estimators.seeds import seed_of as seed_of
 from seq2tens.estimators.streaming import ClassifierStream
 
 # Names on the command line.
@@ -80,6 +92,7 @@ __all__ = [
     "ImputeFormerImputer",
     "Imputer",
     "ImputerStream",
+    "InterruptedFitWarning",
     "LS2TFeatures",
     "LS2TImputer",
     "LatentImputer",

@@ -123,7 +123,7 @@ def _trial(name: str, model: Any, X: Sequences, y: np.ndarray, parts: list[Fold]
     if left <= 0 or needed > left:
         return Trial(name, skipped=f"needs about {needed / 60:.1f} min" if needed else "no time was left")
     runs = list(_runs(model, X, y, parts, end))
-    return Trial(name, tuple(score for score, _ in runs), float(np.mean([took for _, took in runs])))
+    return Trial(name, tuple(score for score, _ in runs), float(np.mean([seconds for _, seconds in runs])))
 
 
 def _runs(
@@ -131,13 +131,13 @@ def _runs(
 ) -> Iterator[tuple[float, float]]:
     """Yield score and seconds of a fit for each fold, as long as there is time."""
     for train, test in parts:
-        begin = time.monotonic()
+        start = time.monotonic()
         fitted = clone(model).fit(X[train], y[train])
         if getattr(fitted, "interrupted_", False):
             raise KeyboardInterrupt
-        took = time.monotonic() - begin
-        yield float(fitted.score(X[test], y[test])), took
-        if time.monotonic() + took > end:
+        seconds = time.monotonic() - start
+        yield float(fitted.score(X[test], y[test])), seconds
+        if time.monotonic() + seconds > end:
             return
 
 

@@ -127,7 +127,7 @@ class SequenceFeatures(TableTransformer):
         return (F.difference(x, lengths=lengths) if self.difference else x), lengths
 
     def _scale(self, order: int, lengths: Lengths) -> Float[Tensor, "rows order 1"]:
-        """Return the normalization factors of the levels."""
+        """Return the factors that normalise the levels."""
         ones = torch.ones(len(lengths), order, 1, dtype=torch.float64)
         return F.normalize_levels(ones, ones.new_full((order,), self.normalization), lengths)
 

@@ -24,10 +24,18 @@ from seq2tens.estimators.saving import plain, restored
 from seq2tens.estimators.saving.exporting import Probabilities
 from seq2tens.estimators.seeds import RandomState, repeatable_seed
 from seq2tens.estimators.weighting import class_weights, row_weights
-from seq2tens.nn.dense import Dense
-from seq2tens.training import Checkpoints, CrossEntropy, Recipe, SequenceBatch, SequenceSource, Subset
-from seq2tens.training.progress import Style
-from seq2tens.training.rng import initial, order
+from seq2tens.nn import Dense
+from seq2tens.training import (
+    Checkpoints,
+    CrossEntropy,
+    ProgressStyle,
+    Recipe,
+    SequenceBatch,
+    SequenceSource,
+    Subset,
+    seeded_initialization,
+    shuffling_generator,
+)
 
 # With at most this many training sequences, automatic scaling standardises each sequence by itself.
 FEW_SEQUENCES = 100
@@ -94,7 +102,7 @@ class NetworkClassifier(SequenceClassifier):
     since_observed: bool = False
     validation_fraction: float | None = None
     checkpoint: str | Path | Checkpoints | None = None
-    progress: Style = "silent"
+    progress: ProgressStyle = "silent"
     random_state: RandomState = None
     device: str = "auto"
     devices: int = 1
@@ -167,7 +175,7 @@ class NetworkClassifier(SequenceClassifier):
             f"`validation_fraction` must lie in (0, 1), got {self.validation_fraction}",
         )
         train_rows, validation_rows = training.validation_split(
-            labels, self.validation_fraction, order(seed, 0)
+            labels, self.validation_fraction, shuffling_generator(seed, 0)
         )
         check.require(
             len(validation_rows) > 0,
@@ -197,7 +205,7 @@ class NetworkClassifier(SequenceClassifier):
         labels, weights = (None if t is None else t[rows] for t in (source.labels, source.weights))
         assert labels is not None
         return CrossEntropy(
-            forward,
+            forward_batch,
             class_weights=class_weights(self.class_weight, self.classes_, labels, weights),
             label_smoothing=recipe.label_smoothing,
         )
@@ -206,7 +214,7 @@ class NetworkClassifier(SequenceClassifier):
         common = {field.name for field in fields(NetworkClassifier)}
         names = [field.name for field in fields(self) if field.name not in common]
         sizes = {name: plain.python(getattr(self, name)) for name in names}
-        with initial(seed):
+        with seeded_initialization(seed):
             features = type(self)._features(self.preparation_.n_outputs, **sizes)
             return WithHead(features, self.n_classes_, glorot=self.recipe == "paper")
 
@@ -228,7 +236,7 @@ def auto_scaling(n_train: int) -> Literal["channel", "sequence"]:
     return "sequence" if n_train <= FEW_SEQUENCES else "channel"
 
 
-def forward(model: nn.Module, batch: SequenceBatch) -> tuple[Tensor, ...]:
+def forward_batch(model: nn.Module, batch: SequenceBatch) -> tuple[Tensor, ...]:
     """Return logits, labels and, if there are any, weights of a batch."""
     values, lengths, labels, weights = batch
     assert labels is not None

@@ -13,12 +13,10 @@ from sklearn.exceptions import NotFittedError
 from torch import Tensor, nn
 
 from seq2tens import _checks as check
-from seq2tens.data import Preparation, Scaler, Sequences
-from seq2tens.data.filling import last_observed, values_at
+from seq2tens.data import Preparation, Scaler, Sequences, last_observed, values_at
 from seq2tens.estimators.networks import NetworkClassifier, WithHead
 from seq2tens.nn import Stream
-from seq2tens.nn.streaming import storage
-from seq2tens.nn.streaming.storage import State
+from seq2tens.nn.streaming import State, storage
 
 if TYPE_CHECKING:
     from seq2tens.estimators.base import SequenceClassifier
@@ -56,7 +54,7 @@ class StreamPreparation:
         self.preparation = preparation
         self.static = _static(preparation, static)
 
-    def begin(self) -> PreparationState:
+    def initial_state(self) -> PreparationState:
         """Return the state before the first step."""
         never = np.full(self.preparation.n_channels, -np.inf)
         observed = never if self.preparation.since_observed else None
@@ -65,7 +63,7 @@ class StreamPreparation:
     def prepare(self, rows: Rows, times: Times, carried: PreparationState) -> tuple[Rows, PreparationState]:
         """Return the network's input for these rows, and the state for the next ones."""
         known = np.where(self.preparation.known, rows, np.nan)
-        scaled = _standardised(known, self.preparation.scaler)
+        scaled = _standardized(known, self.preparation.scaler)
         observed = ~np.isnan(scaled)
         filled = _filled(scaled, observed, carried.values)
         parts = [filled, observed.astype(np.float32)] if self.preparation.mask else [filled]
@@ -89,10 +87,10 @@ class StreamPreparation:
             moments = np.concatenate([last_times[None], np.where(observed, times[:, None], -np.inf)])
             latest = np.maximum.accumulate(moments, axis=0)
             since = times[:, None] - np.maximum(latest[:-1], carried.first)
-            parts.append(_standardised(since, self.preparation.since))
+            parts.append(_standardized(since, self.preparation.since))
             last_times = latest[-1]
         if self.preparation.clock is not None:
-            parts.append(_standardised(times[:, None] - carried.first, self.preparation.clock))
+            parts.append(_standardized(times[:, None] - carried.first, self.preparation.clock))
         return parts, carried._replace(last=float(times[-1]), observed=last_times)
 
 
@@ -101,7 +99,7 @@ def _counted(steps: int, carried: PreparationState) -> Float[np.ndarray, " steps
     return np.arange(steps) + (0.0 if np.isnan(carried.last) else carried.last + 1)
 
 
-def _standardised(values: np.ndarray, scaler: Scaler | None) -> Float[np.ndarray, "steps channels"]:
+def _standardized(values: np.ndarray, scaler: Scaler | None) -> Float[np.ndarray, "steps channels"]:
     with np.errstate(over="ignore"):  # infinite values are detected in the network's output
         return (values if scaler is None else (values - scaler.mean_) / scaler.scale_).astype(np.float32)
 
@@ -135,11 +133,11 @@ class ClassifierStream:
             raise NotFittedError(f"`stream` needs a fitted {type(classifier).__name__}; call `fit` first")
         network = _network(classifier)
         self.classes_, self._device = classifier.classes_, network.head.weight.device
-        self._preparation, self._stream = _both(
+        self._preparation, self._stream = _prepare(
             lambda: StreamPreparation(classifier.preparation_, static),
             lambda: Stream(nn.Sequential(network.features, network.head), length=length),
         )
-        self._carried = self._preparation.begin()
+        self._carried = self._preparation.initial_state()
 
     @property
     def steps(self) -> int:
@@ -176,7 +174,7 @@ class ClassifierStream:
     def reset(self) -> None:
         """Begin a new sequence."""
         self._stream.reset()
-        self._carried = self._preparation.begin()
+        self._carried = self._preparation.initial_state()
 
     def state(self) -> dict[str, State]:
         """Return the state of the stream: a tree of dicts, tuples, tensors and numbers, of fixed size."""
@@ -257,7 +255,7 @@ def checked_times(times: Any, steps: int, last: float) -> Float[np.ndarray, " st
     return times
 
 
-def _both(
+def _prepare(
     prepare: Callable[[], StreamPreparation], follow: Callable[[], Stream]
 ) -> tuple[StreamPreparation, Stream]:
     """Build both parts of a stream; if both fail, report both reasons in one error."""

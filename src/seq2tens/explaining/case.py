@@ -44,7 +44,7 @@ def case_of_classifier(
     model: NetworkClassifier, x: Any, target: Any, baseline: Any, names: Sequence[str] | None
 ) -> Case:
     """Return the case of a fitted classifier."""
-    from seq2tens.estimators.inputs import as_sequences
+    from seq2tens.estimators import as_sequences
 
     check.require(model.is_fitted, f"`model` must be fitted, got a new {type(model).__name__}")
     classes = model.classes_.tolist()
@@ -140,7 +140,7 @@ def _contrast(network: nn.Module, pair: Tensor, target: int | None) -> tuple[Ten
 
 
 def _one_sequence(name: str, x: Any, preparation: Preparation) -> Sequences:
-    from seq2tens.estimators.inputs import as_sequences
+    from seq2tens.estimators import as_sequences
 
     sequences = as_sequences(x)
     check.require(len(sequences) == 1, f"`{name}` must hold one sequence, got {len(sequences)}")

@@ -11,8 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from seq2tens import _checks as check
-from seq2tens.data import Preparation, Sequences
-from seq2tens.data.filling import forward_fill
+from seq2tens.data import Preparation, Sequences, forward_fill
 from seq2tens.explaining.case import Case, case_of_classifier, case_of_network, case_of_prepared
 from seq2tens.explaining.explanation import Explanation
 from seq2tens.explaining.secant import contributions

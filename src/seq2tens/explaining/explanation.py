@@ -110,7 +110,7 @@ class Explanation:
 
         The rows with part "variable" add up to the difference of outputs; so do all other rows together.
         """
-        variables = [self._variable(*place) for place in np.ndindex(self.variables.shape)]
+        variables = [self._variable(*indices) for indices in np.ndindex(self.variables.shape)]
         singles = zip(self.times.tolist(), self.singles.tolist(), strict=True)
         pairs = [self._pair(i, j) for i, j in zip(*np.triu_indices(len(self.times), k=1), strict=True)]
         return [

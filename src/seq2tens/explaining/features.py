@@ -40,9 +40,11 @@ class FeatureContribution(NamedTuple):
     times: tuple[float, ...]
 
     def __str__(self) -> str:
-        looks = " then ".join(f"{c} at lag {lag:+d}" for c, lag in zip(self.channels, self.lags, strict=True))
+        filters = " then ".join(
+            f"{c} at lag {lag:+d}" for c, lag in zip(self.channels, self.lags, strict=True)
+        )
         times = f" (at {', '.join(f'{time:g}' for time in self.times)})" if self.times else ""
-        return f"{self.pool} of {looks}{times}"
+        return f"{self.pool} of {filters}{times}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,15 +123,13 @@ def explain_features(
         names: names of the channels.
         top: how many features are listed individually.
     """
-    from seq2tens.estimators.random.explanation import describe_features
-    from seq2tens.estimators.random.ridge import standardise
+    from seq2tens.estimators import as_sequences
+    from seq2tens.estimators.random import describe_features
 
     check.positive_int("top", top)
-    sequence = model._as_in_fit(x)
-    model._check_ridge()
-    check.require(len(sequence) == 1, f"`x` must hold one sequence, got {len(sequence)}")
-    ridge = model.ridge_
-    row = standardise(model._table(sequence), ridge.mean, ridge.scale)[0].double()
+    table = model.standardized_features(x)
+    check.require(len(table) == 1, f"`x` must hold one sequence, got {len(table)}")
+    row, sequence, ridge = table[0].double(), as_sequences(x, model.encoding_), model.ridge_
     coefficients, intercept = ridge.coefficients.double(), ridge.intercept.double()
     contrast, name, level = _contrast(model, (row @ coefficients + intercept).numpy(), target)
     direction = coefficients @ coefficients.new_tensor(contrast)
@@ -168,7 +168,7 @@ def _contrast(
 
 
 def _contribution(feature: Feature, sequence: Sequences, names: Sequence[str] | None) -> FeatureContribution:
-    strongest = [looks.strongest for looks in feature.filters]
+    strongest = [filter.strongest for filter in feature.filters]
     steps = [] if feature.steps is None else [step for step in feature.steps[0].tolist() if step >= 0]
     times = steps if sequence.times is None else sequence.times[steps].tolist()
     return FeatureContribution(

@@ -158,8 +158,8 @@ def _draw_arcs(ax: Axes, explanation: Explanation) -> None:
 
 def _mask(shape: tuple[int, ...], chosen: list[tuple[int, int]]) -> np.ndarray:
     mask = np.zeros(shape, dtype=bool)
-    for place in chosen:
-        mask[place] = True
+    for indices in chosen:
+        mask[indices] = True
     return mask
 
 

@@ -26,8 +26,7 @@ from torch import Tensor, nn
 
 from seq2tens import _checks as check
 from seq2tens.functional import Chains, Series, make_chains
-from seq2tens.nn import LS2T, Whole
-from seq2tens.nn.context import takes_context
+from seq2tens.nn import LS2T, Whole, takes_context
 
 Singles = Float[Tensor, " time"]
 Pairs = Float[Tensor, "time time"]
@@ -93,7 +92,7 @@ class _Recorder(Whole):
 def _readings(network: nn.Module, contrast: Tensor, pair: Tensor) -> Iterator[tuple[_Reading, Tensor]]:
     """Yield the reductions in the network, each with the gradient of the output by its result."""
     recorder = _Recorder()
-    with _inside(recorder, network):
+    with _running_in(recorder, network):
         output = network(pair) @ contrast
     check.require(
         len(recorder.readings) > 0,
@@ -108,7 +107,7 @@ def _readings(network: nn.Module, contrast: Tensor, pair: Tensor) -> Iterator[tu
 
 
 @contextmanager
-def _inside(context: Whole, network: nn.Module) -> Iterator[None]:
+def _running_in(context: Whole, network: nn.Module) -> Iterator[None]:
     """Pass this context to all modules of a network that are called without one."""
 
     def enter(_: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, Any] | None:

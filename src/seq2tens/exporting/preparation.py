@@ -35,7 +35,7 @@ class PreparationModule(nn.Module):
         self.register_buffer("known", torch.from_numpy(preparation.known))
         self.register_buffer("fill", torch.from_numpy(preparation.fill))
         self.scaler, self.since, self.clock, self.static = map(
-            _standardisation, (preparation.scaler, preparation.since, preparation.clock, preparation.static)
+            _standardization, (preparation.scaler, preparation.since, preparation.clock, preparation.static)
         )
 
     def forward(
@@ -69,8 +69,8 @@ class PreparationModule(nn.Module):
         return values if self.scaler is None else self.scaler(values)
 
 
-class Standardisation(nn.Module):
-    """Standardisation of each channel, in float64."""
+class Standardization(nn.Module):
+    """The standardisation of each channel, in float64."""
 
     mean: Tensor
     scale: Tensor
@@ -117,6 +117,6 @@ def _by_sequence(values: Values, observed: Bool[Tensor, "batch time channels"]) 
     return (values - mean) / torch.where((low >= high) | (scale == 0), 1.0, scale)
 
 
-def _standardisation(scaler: Scaler | None) -> Standardisation | None:
+def _standardization(scaler: Scaler | None) -> Standardization | None:
     """Return the module of a scaler; None if there is none, or if it scales by sequence."""
-    return None if scaler is None or scaler.mean_ is None else Standardisation(scaler)
+    return None if scaler is None or scaler.mean_ is None else Standardization(scaler)

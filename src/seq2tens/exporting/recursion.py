@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seq2tens.ops.ls2t import reference
-from seq2tens.ops.ls2t.recursion import Recursion
+from seq2tens.ops.ls2t import Recursion, reference
 
 Step = Callable[..., tuple[Tensor, Tensor]]
 
@@ -52,14 +51,14 @@ def _fading(recursion: Recursion) -> tuple[Tensor, Tensor]:
         mask = x.new_ones(x.shape[:2], dtype=torch.bool)
     if reverse:
         x, mask = x.flip(1), mask.flip(1)
-    factors = reference._project(x, weight, bias, mask).permute(1, 2, 0, 3)
+    factors = reference.project(x, weight, bias, mask).permute(1, 2, 0, 3)
     terms = x.new_ones(1) if coefficients is None else coefficients
 
     def step(state: Tensor, factors: Tensor, valid: Tensor, *constants: Tensor) -> tuple[Tensor, Tensor]:
         gain, terms = constants
         before = (state * torch.where(valid[:, None, None], gain, 1.0)).unbind(1)
         inflows = (
-            reference._inflow(s, chains, list(before), factors.transpose(0, 1), terms)
+            reference.increment(s, chains, list(before), factors.transpose(0, 1), terms)
             for s in range(len(before))
         )
         after = [old + new for old, new in zip(before, inflows, strict=True)]

@@ -5,10 +5,13 @@ Invalid steps may hold any values, including NaN: no result depends on them.
 """
 
 from seq2tens.functional.chunks import Transfer, apply_transfer, combine, transfer
-from seq2tens.functional.convolution import convolve, prepare_convolution, reach
+from seq2tens.functional.convolution import convolve
+from seq2tens.functional.convolution import prepare_convolution as prepare_convolution
+from seq2tens.functional.convolution import reach as reach
 from seq2tens.functional.intervals import PrefixLS2T
 from seq2tens.functional.layer import Weights, ls2t, normalize_levels
-from seq2tens.functional.lifted import cut_into_runs, sum_runs
+from seq2tens.functional.lifted import cut_into_runs as cut_into_runs
+from seq2tens.functional.lifted import sum_runs as sum_runs
 from seq2tens.functional.normalization import Running, batch_norm, masked_mean
 from seq2tens.functional.paths import (
     Series,
@@ -20,10 +23,11 @@ from seq2tens.functional.paths import (
     lead_lag,
     time_embedding,
 )
-from seq2tens.functional.states import ls2t_states, state_functionals
+from seq2tens.functional.states import ls2t_states
+from seq2tens.functional.states import state_functionals as state_functionals
 from seq2tens.functional.windows import sliding_ls2t
 from seq2tens.ops import Backend, Chains, make_chains
-from seq2tens.ops.heap import trim_heap
+from seq2tens.ops import trim_heap as trim_heap
 
 __all__ = [
     "Backend",
@@ -39,7 +43,6 @@ __all__ = [
     "clock",
     "combine",
     "convolve",
-    "cut_into_runs",
     "difference",
     "forward_fill",
     "lags",
@@ -49,12 +52,7 @@ __all__ = [
     "make_chains",
     "masked_mean",
     "normalize_levels",
-    "prepare_convolution",
-    "reach",
     "sliding_ls2t",
-    "state_functionals",
-    "sum_runs",
     "time_embedding",
     "transfer",
-    "trim_heap",
 ]

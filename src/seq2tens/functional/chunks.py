@@ -17,8 +17,8 @@ from torch import Tensor
 from seq2tens import _checks as check
 from seq2tens import ops
 from seq2tens.functional.layer import Weights, check_functionals
+from seq2tens.ops import subwords
 from seq2tens.ops.ls2t import Functionals
-from seq2tens.ops.subwords import join, make_subwords
 
 
 class Transfer(NamedTuple):
@@ -43,7 +43,7 @@ class Transfer(NamedTuple):
         for s in range(states):
             matrix[s + 1, s + 1] = left[s]
             matrix[0, s + 1] = self.values[:, s]
-        for s, ancestor, word in make_subwords(self.chains).splits:
+        for s, ancestor, word in subwords.make_subwords(self.chains).splits:
             if s < states:
                 matrix[ancestor + 1, s + 1] = left[ancestor] * self.values[:, word]
         return matrix.permute(2, 3, 0, 1)
@@ -80,7 +80,7 @@ def combine(first: Transfer, second: Transfer) -> Transfer:
     """Return the transfer of two consecutive chunks; a layer processes `first` first."""
     same = first.chains == second.chains
     check.require(same, "`second` must have the chains of `first`, got other ones")
-    values = join(first.values, second.values, second.fading, first.chains)
+    values = subwords.join(first.values, second.values, second.fading, first.chains)
     if first.fading is None or second.fading is None:
         return second._replace(values=values)
     return second._replace(values=values, fading=first.fading * second.fading)
@@ -96,11 +96,11 @@ def apply_transfer(
         return chunk.values[:, :states]
     check.floating("state", state)
     check.shape("state", state, (batch, states, width), "(batch, states, width)")
-    return join(state, chunk.values, chunk.fading, chunk.chains)
+    return subwords.join(state, chunk.values, chunk.fading, chunk.chains)
 
 
 def _run(functionals: Functionals, x: Tensor, mask: Tensor | None) -> Tensor:
-    every = functionals._replace(chains=make_subwords(functionals.chains).chains)
+    every = functionals._replace(chains=subwords.make_subwords(functionals.chains).chains)
     _, values = every.run(x, mask, return_sequences=False)
     return values
 
@@ -109,7 +109,7 @@ def _empty_sum(functionals: Functionals, x: Tensor) -> Tensor:
     """Return zeros, as a function of the inputs, so that these get gradients."""
     dtype = ops.accumulation_dtype(x, functionals.weight)
     values = torch.einsum("btd,cdn->bcn", x.to(dtype), functionals.weight.to(dtype))
-    return values[:, list(make_subwords(functionals.chains).chains.component)]
+    return values[:, list(subwords.make_subwords(functionals.chains).chains.component)]
 
 
 def _fading(functionals: Functionals, x: Tensor, mask: Tensor | None) -> Tensor | None:

@@ -21,7 +21,7 @@ def difference(x: Series, *, mask: Mask | None = None, lengths: Lengths | None =
 
     With a mask the increments are those between valid steps; other steps become 0.
     """
-    mask = _begin(x, mask, lengths)
+    mask = _valid_steps(x, mask, lengths)
     if mask is None:
         return x - torch.nn.functional.pad(x, (0, 0, 1, -1))
     x = torch.where(mask[..., None], x, 0.0)
@@ -42,7 +42,7 @@ def time_embedding(
     (`"centred"`; a single step is at 0). Only valid steps are counted; the others get 0.
     """
     check.choice("mode", mode, ("index", "centred"))
-    mask = _begin(x, mask, lengths)
+    mask = _valid_steps(x, mask, lengths)
     if times is not None:
         check.floating("times", times)
         check.shape("times", times, tuple(x.shape[:2]), "(batch, time)")
@@ -74,7 +74,7 @@ def lags(
     check.require(
         len(offsets) > 0 and min(offsets) >= 0, f"`steps` must be lags of at least 0, got {steps!r}"
     )
-    mask = _begin(x, mask, lengths)
+    mask = _valid_steps(x, mask, lengths)
     if mask is None:
         mask = x.new_ones(x.shape[:2], dtype=torch.bool)
     x = torch.where(mask[..., None], x, 0.0)
@@ -86,7 +86,7 @@ def basepoint(
     x: Series, *, mask: Mask | None = None, lengths: Lengths | None = None
 ) -> Tensor | tuple[Tensor, Tensor]:
     """Prepend a step of zeros to every sequence. With a mask or lengths, return (path, mask)."""
-    mask = _begin(x, mask, lengths)
+    mask = _valid_steps(x, mask, lengths)
     path = torch.cat([torch.zeros_like(x[:, :1]), x], dim=1)
     if mask is None:
         return path
@@ -101,7 +101,7 @@ def lead_lag(
     With a mask or lengths, return (path, mask). Counted from 0, step 2i of the path is step i of `x`. The
     move to it, step 2i - 1, is valid if step i is valid and not the first valid one.
     """
-    mask = _begin(x, mask, lengths)
+    mask = _valid_steps(x, mask, lengths)
     counted = x.new_ones(x.shape[:2], dtype=torch.bool) if mask is None else mask
     x = torch.where(counted[..., None], x, 0.0)
     stay = torch.cat([x, x], dim=2)
@@ -126,7 +126,7 @@ def forward_fill(
     An entry is missing where `observed` is False or, without `observed`, where it is NaN. Masked steps are
     never the source of a value; they are filled like missing ones.
     """
-    mask = _begin(x, mask, lengths)
+    mask = _valid_steps(x, mask, lengths)
     if observed is None:
         observed = ~x.isnan()
     check.shape("observed", observed, tuple(x.shape), "(batch, time, channels)")
@@ -142,7 +142,7 @@ def forward_fill(
     return filled
 
 
-def _begin(x: Tensor, mask: Tensor | None, lengths: Lengths | None) -> Tensor | None:
+def _valid_steps(x: Tensor, mask: Tensor | None, lengths: Lengths | None) -> Tensor | None:
     check.sequences("x", x)
     check.not_empty("x", x)
     return check.step_mask(x, mask, lengths)

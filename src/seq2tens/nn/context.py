@@ -186,7 +186,7 @@ class Network(Streamable, nn.Module):
         return y if packed is None else repack(y, packed)
 
 
-def call(module: nn.Module, x: Tensor, context: Whole) -> Tensor:
+def call_in_context(module: nn.Module, x: Tensor, context: Whole) -> Tensor:
     """Apply a module in a context; `torch.nn.Sequential` and pointwise modules of torch take no context."""
     if type(module).forward is nn.Sequential.forward:
         return _call_in_turn(module, x, context)
@@ -223,5 +223,5 @@ def _call_in_turn(modules: nn.Module, x: Tensor, context: Whole) -> Tensor:
                 f"`module` must not apply {type(module).__name__} after sequences were reduced to one vector "
                 "each; `return_sequences=True` keeps the steps"
             )
-        x = call(module, x, context)
+        x = call_in_context(module, x, context)
     return x

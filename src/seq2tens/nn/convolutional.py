@@ -14,7 +14,7 @@ from seq2tens.nn.alignment import Mask, Series
 from seq2tens.nn.context import Network, Whole
 from seq2tens.nn.masked import MaskedBatchNorm, MaskedConv, check_rate
 
-KERNELS = (8, 5, 3)
+KERNEL_SIZES = (8, 5, 3)
 
 
 class ConvBlock(nn.Module):
@@ -80,7 +80,7 @@ class ConvStack(nn.Module):
         super().__init__()
         self.time_embedding = time_embedding
         self.blocks = nn.ModuleList()
-        for index, (width, kernel) in enumerate(zip(widths, KERNELS, strict=True)):
+        for index, (width, kernel) in enumerate(zip(widths, KERNEL_SIZES, strict=True)):
             self.blocks.append(
                 ConvBlock(
                     in_features + time_embedding,

@@ -17,7 +17,7 @@ from torch.utils.checkpoint import checkpoint
 
 from seq2tens import _checks as check
 from seq2tens import functional as F
-from seq2tens.nn.context import call, takes_context
+from seq2tens.nn.context import call_in_context, takes_context
 from seq2tens.nn.layers import LS2T, LS2TState
 from seq2tens.nn.masked import MaskedBatchNorm
 from seq2tens.nn.streaming.live import Live, Push
@@ -30,7 +30,7 @@ REFUSALS = Refusals(
     clock="`module` must not embed time, which needs the length of the sequence, got time={mode!r}",
     future="`module` must only look back to run in chunks, got {name}",
 )
-_running_again: ContextVar[bool] = ContextVar("running_again", default=False)
+_is_recomputing: ContextVar[bool] = ContextVar("is_recomputing", default=False)
 
 
 class ChunkState(NamedTuple):
@@ -142,7 +142,7 @@ def _advance(module: nn.Module, x: Tensor, state: ChunkState, ahead: int) -> tup
     """Run one chunk, as a push with a single end."""
     batch, steps, _ = x.shape
     live = Live(Push(batch, state.steps, steps, ends=1, ahead=ahead, each=False), state.states, x.device)
-    y = call(module, live.enter(x), live)
+    y = call_in_context(module, live.enter(x), live)
     return y, ChunkState(state.steps + steps, tuple(live.after))
 
 
@@ -188,16 +188,16 @@ def _run(step: Step, load: Callable[[], Any], state: State, trim: bool) -> tuple
 
     if not torch.is_grad_enabled():
         return run(state)
-    return checkpoint(run, state, use_reentrant=False, context_fn=lambda: (nullcontext(), _again()))
+    return checkpoint(run, state, use_reentrant=False, context_fn=lambda: (nullcontext(), _recomputing()))
 
 
 @contextmanager
-def _again() -> Iterator[None]:
-    token = _running_again.set(True)
+def _recomputing() -> Iterator[None]:
+    token = _is_recomputing.set(True)
     try:
         yield
     finally:
-        _running_again.reset(token)
+        _is_recomputing.reset(token)
 
 
 @contextmanager
@@ -207,7 +207,7 @@ def _statistics(norms: list[MaskedBatchNorm], norm: str | None) -> Iterator[None
     try:
         for part in norms:
             part.training = part.training and norm == "chunk"
-            part.momentum = 0.0 if _running_again.get() else part.momentum
+            part.momentum = 0.0 if _is_recomputing.get() else part.momentum
         yield
     finally:
         for part, (training, momentum) in zip(norms, before, strict=True):

@@ -82,7 +82,7 @@ class MaskedBatchNorm(nn.Module):
 
     running_mean: Tensor
     running_var: Tensor
-    peers: Any = None  # other processes that share the statistics, see `distributed.synchronised`
+    peers: Any = None  # other processes that share the statistics, see `distributed.synchronized`
     levels = False  # whether channels are levels, each with several functionals
     takes_vectors = True  # accepts vectors as well as sequences
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor, nn
 
 from seq2tens import _checks as check
-from seq2tens.distributed.synchronised import synchronised
-from seq2tens.ops.collectives import gather_objects
+from seq2tens.distributed import synchronized
+from seq2tens.ops import collectives
 from seq2tens.training import rng
 from seq2tens.training.callbacks import Callback
 from seq2tens.training.checkpoint import FORMAT, Checkpoints
 from seq2tens.training.loop import Interrupted, Loop, Result
 from seq2tens.training.losses import LossFunction, check_honoured
 from seq2tens.training.metrics import Metric
-from seq2tens.training.progress import Progress, Style, make_progress
+from seq2tens.training.progress import Progress, ProgressStyle, make_progress
 from seq2tens.training.recipe import Recipe
 from seq2tens.training.sources import Source
 
@@ -41,7 +41,7 @@ def fit(
     fabric: Fabric | None = None,
     callbacks: Sequence[Callback] = (),
     checkpoint: str | Path | Checkpoints | None = None,
-    progress: Style = "auto",
+    progress: ProgressStyle = "auto",
 ) -> Result:
     """Train a model in place; it ends in evaluation mode with the recipe's choice of weights.
 
@@ -120,14 +120,16 @@ def _join(loop: Loop, stack: ExitStack) -> None:
     """Synchronise with the other processes, if any, until the stack is closed."""
     if loop.peers is None:
         return
-    stack.enter_context(synchronised(loop.state.model, loop.peers))
-    runs = gather_objects(_identity(loop)["run"])
+    stack.enter_context(synchronized(loop.state.model, loop.peers))
+    runs = collectives.gather_objects(_identity(loop)["run"])
     for rank, other in enumerate(runs):
         rule = f"all processes must be given the same data and arguments, but process {rank} is not: its"
         _check_same(runs[0], other, rule, "that of process 0 is {}")
 
 
-def _callbacks(loop: Loop, callbacks: Sequence[Callback], style: Style, stack: ExitStack) -> list[Callback]:
+def _callbacks(
+    loop: Loop, callbacks: Sequence[Callback], style: ProgressStyle, stack: ExitStack
+) -> list[Callback]:
     """Start callbacks and progress display, on the first process only; the stack closes them."""
     bar = make_progress(style, loop.recipe.epochs, loop.sampler.n_batches)
     watchers = [*callbacks, bar] if loop.fabric.is_global_zero else []

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.optim import Adam, AdamW, Optimizer
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-from seq2tens.distributed.synchronised import Peers
+from seq2tens.distributed import Peers
 from seq2tens.training import rng
 from seq2tens.training.ema import EMA
 from seq2tens.training.losses import Loss, LossFunction
@@ -109,7 +109,7 @@ class Loop:
         rng.seed_noise(self.seed, number, self.fabric.global_rank, self.fabric.device)
         mean = MeanLoss(self.fabric, number)
         self.module.train()
-        for i, rows in enumerate(self.sampler.epoch(rng.order(self.seed, number)), start=1):
+        for i, rows in enumerate(self.sampler.epoch(rng.shuffling_generator(self.seed, number)), start=1):
             mean.add(self._step(rows))
             if i % LOSS_INTERVAL == 0:
                 progress.advance(mean.flush())

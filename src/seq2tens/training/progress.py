@@ -18,7 +18,7 @@ from seq2tens.training.callbacks import Callback
 from seq2tens.training.state import Row
 
 # False stands for "silent", True for "auto".
-Style = Literal["auto", "bar", "lines", "silent"] | bool
+ProgressStyle = Literal["auto", "bar", "lines", "silent"] | bool
 # Seconds between lines of a log, which should stay short, and between updates of a line in place.
 LINE_SECONDS, UPDATE_SECONDS = 5.0, 0.5
 
@@ -35,16 +35,16 @@ class Lines(Progress):
 
     def __init__(self, epochs: int, write: Callable[[str], None], every: float = LINE_SECONDS) -> None:
         self.epochs, self.write, self.every = epochs, write, every
-        self.resumed, self.begin, self.shown = 0, time.monotonic(), -every
+        self.resumed, self.started, self.shown = 0, time.monotonic(), -every
         self.pending = ""
 
     def start(self, history: Sequence[Row]) -> None:
         """Start the clock."""
-        self.resumed, self.begin = len(history), time.monotonic()
+        self.resumed, self.started = len(history), time.monotonic()
 
     def epoch(self, row: Row, model: nn.Module) -> None:
         """Show the line, or keep it in case it is the last."""
-        seconds = time.monotonic() - self.begin
+        seconds = time.monotonic() - self.started
         self.pending = f"{describe(row, self.epochs)}  {self._left(row, seconds)}"
         if seconds - self.shown >= self.every:
             self._show()
@@ -56,7 +56,7 @@ class Lines(Progress):
 
     def _left(self, row: Row, seconds: float) -> str:
         done = row["epoch"] - self.resumed
-        return f"at most {clock(seconds / done * (self.epochs - row['epoch']))} left"
+        return f"at most {format_seconds(seconds / done * (self.epochs - row['epoch']))} left"
 
     def _show(self) -> None:
         if self.pending:
@@ -98,10 +98,10 @@ class Bar(Progress):
         self.bar.stop()
 
 
-def make_progress(style: Style, epochs: int, batches: int, console: Any = None) -> Progress:
+def make_progress(style: ProgressStyle, epochs: int, batches: int, console: Any = None) -> Progress:
     """Return the progress display for a style."""
     console = console or Console(stderr=True)
-    decided = decide(style, console)
+    decided = resolve_style(style, console)
     if decided == "silent":
         return Progress()
     if style != "lines" and in_notebook():
@@ -134,7 +134,7 @@ class NotebookLine:
             self.handle.update({"text/plain": text}, raw=True)
 
 
-def decide(style: Style, console: Console) -> Literal["bar", "lines", "silent"]:
+def resolve_style(style: ProgressStyle, console: Console) -> Literal["bar", "lines", "silent"]:
     """Resolve a style; `"auto"` depends on whether stderr is a terminal."""
     if isinstance(style, bool):
         style = "auto" if style else "silent"
@@ -152,7 +152,7 @@ def describe(row: Row, epochs: int) -> str:
     return f"epoch {int(row['epoch'])}/{epochs}  {'  '.join(shown)}"
 
 
-def clock(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
     """Format seconds as hours, minutes and seconds."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)

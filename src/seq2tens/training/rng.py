@@ -22,7 +22,7 @@ def derive(seed: int, epoch: int, purpose: Literal["order", "noise"], rank: int 
     return int(mixed.generate_state(1, np.uint64)[0])
 
 
-def order(seed: int, epoch: int) -> torch.Generator:
+def shuffling_generator(seed: int, epoch: int) -> torch.Generator:
     """Return the generator of an epoch's batches, the same on every process."""
     return torch.Generator().manual_seed(derive(seed, epoch, "order"))
 
@@ -36,7 +36,7 @@ def seed_noise(seed: int, epoch: int, rank: int, device: torch.device) -> None:
 
 
 @contextmanager
-def initial(seed: int) -> Iterator[None]:
+def seeded_initialization(seed: int) -> Iterator[None]:
     """Derive the initial weights of modules built inside from the seed; epoch 0 precedes all training."""
     with isolated(torch.device("cpu")):
         torch.default_generator.manual_seed(derive(seed, 0, "noise"))

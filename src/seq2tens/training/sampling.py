@@ -9,7 +9,7 @@ import torch
 from torch import Generator, Tensor
 
 from seq2tens._checks import between, require
-from seq2tens.data.batches import length_buckets
+from seq2tens.data import length_buckets
 from seq2tens.training.recipe import Recipe
 from seq2tens.training.sources import Source
 

@@ -12,8 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from seq2tens._checks import require
-from seq2tens.data import Sequences
-from seq2tens.data.batches import PackedSteps, content_digest
+from seq2tens.data import PackedSteps, Sequences, content_digest
 
 
 class Source(Protocol):

@@ -50,7 +50,7 @@ def test_calibration_mends_quantiles_that_are_too_narrow():
             assert inside == pytest.approx(coverage, abs=0.02)
     drawn = calibration.corrected(rng.normal(size=(5000, 2)))
     np.testing.assert_allclose(drawn.std(axis=0), [2, 1], rtol=0.05)
-    back = calibration.normalised(fresh, channels)
+    back = calibration.normalized(fresh, channels)
     assert [back[channels == c].std() for c in (0, 1)] == pytest.approx([1, 1], abs=0.05)
 
 

@@ -32,8 +32,8 @@ def test_it_is_the_head_on_standardised_features():
     X, y = problem(60)
     model = make(LogisticRegression()).fit(X, y)
     table = model.features_.transform(X)
-    centred = (table - table.mean(axis=0)) / np.where(table.std(axis=0) > 1e-5, table.std(axis=0), np.inf)
-    expected = LogisticRegression().fit(centred, y).predict_proba(centred)
+    centered = (table - table.mean(axis=0)) / np.where(table.std(axis=0) > 1e-5, table.std(axis=0), np.inf)
+    expected = LogisticRegression().fit(centered, y).predict_proba(centered)
     np.testing.assert_allclose(model.predict_proba(X), expected, atol=1e-3)
 
 

@@ -47,7 +47,7 @@ def assert_same(model, other):
 
 def reference(model, X, targets):
     """scikit-learn's coefficients, in float64, with the frozen scales and the same penalty."""
-    table = ridge.standardise(model._table(from_aeon(X)), *model.scales_).double().numpy()
+    table = ridge.standardize(model._table(from_aeon(X)), *model.scales_).double().numpy()
     fitted = Reference(alpha=model.ridge_.penalty * table.shape[1], solver="cholesky").fit(table, targets)
     return np.concatenate([fitted.intercept_[None], fitted.coef_.T])
 

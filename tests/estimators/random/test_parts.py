@@ -14,7 +14,7 @@ import pytest
 from estimators.random.test_conformal import noisy_classes
 from estimators.random.test_learning import assert_same, classifier, regressor, three_classes
 from seq2tens.data import Sequences, from_aeon, read_parquet
-from seq2tens.estimators.random.ridge import FOLDS, neighbours
+from seq2tens.estimators.random.ridge import FOLDS, neighbors
 
 
 def split(X, y, parts=4):
@@ -61,7 +61,7 @@ def test_scores_are_of_the_model_of_all_parts():
     codes = np.searchsorted(model.classes_, y)
     expected = np.empty(60)
     for fold in range(FOLDS):
-        rows = np.flatnonzero(neighbours(codes) == fold)
+        rows = np.flatnonzero(neighbors(codes) == fold)
         without = copy.deepcopy(model).forget(X[rows], y[rows])
         expected[rows] = 1 - without.predict_proba(X[rows])[np.arange(len(rows)), codes[rows]]
     np.testing.assert_allclose(model.scores_[:, 0], np.sort(expected), atol=1e-6)

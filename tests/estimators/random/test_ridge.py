@@ -4,7 +4,7 @@ import torch
 from sklearn.linear_model import Ridge as Reference
 
 from seq2tens.estimators.random import moments, ridge
-from seq2tens.estimators.random.ridge import choose_penalty, fit_ridge, neighbours
+from seq2tens.estimators.random.ridge import choose_penalty, fit_ridge, neighbors
 
 
 def table(n=30, p=12, targets=2, seed=0):
@@ -88,11 +88,11 @@ def test_the_penalty_is_that_of_rows_left_out_alone():
 
 def test_folds_are_stretches_of_each_class():
     classes = np.array([0, 1] * 25 + [2] * 5 + [3])
-    folds = neighbours(classes)
+    folds = neighbors(classes)
     assert folds[classes == 0].tolist() == (np.arange(25) * 10 // 25).tolist()
     assert folds[classes == 2].tolist() == [0, 2, 4, 6, 8]
     assert folds[classes == 3].tolist() == [3]
-    assert neighbours(np.arange(3)).tolist() == [0, 1, 2]  # one row each: something is left
+    assert neighbors(np.arange(3)).tolist() == [0, 1, 2]  # one row each: something is left
 
 
 def test_the_penalty_follows_the_noise():

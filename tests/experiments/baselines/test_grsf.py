@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 from seq2tens.experiments.baselines import GRSFClassifier
-from seq2tens.experiments.baselines.grsf import ABSENT, Collection, Shapelet, _standardised, best_split
+from seq2tens.experiments.baselines.grsf import ABSENT, Collection, Shapelet, _standardized, best_split
 
 
-def standardised(values):
+def standardized(values):
     deviation = values - values.mean()
     return deviation / values.std() if values.std() > 1e-9 else 0 * deviation
 
@@ -13,7 +13,7 @@ def standardised(values):
 def nearest(shapelet, values):
     """By the definition."""
     stretches = [values[i : i + len(shapelet)] for i in range(len(values) - len(shapelet) + 1)]
-    return min((np.sqrt(np.mean((shapelet - standardised(s)) ** 2)) for s in stretches), default=ABSENT)
+    return min((np.sqrt(np.mean((shapelet - standardized(s)) ** 2)) for s in stretches), default=ABSENT)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 12])
@@ -23,8 +23,8 @@ def test_distances_are_those_of_the_definition(size):
     series.append(np.concatenate([np.full((5, 2), 4.0), rng.normal(size=(4, 2))]))
     collection = Collection.of(series)
     for channel in (0, 1):
-        shapelet = _standardised(series[1][:size, channel])
-        np.testing.assert_allclose(shapelet, standardised(series[1][:size, channel]), atol=1e-12)
+        shapelet = _standardized(series[1][:size, channel])
+        np.testing.assert_allclose(shapelet, standardized(series[1][:size, channel]), atol=1e-12)
         rows = np.array([4, 0, 1, 2, 3])
         found = collection.distances(Shapelet(channel, shapelet), rows)
         expected = [nearest(shapelet, series[i][:, channel]) for i in rows]

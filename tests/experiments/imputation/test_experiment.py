@@ -24,7 +24,7 @@ from seq2tens.experiments.imputation.models import MODELS, SETTINGS, network
 from seq2tens.experiments.imputation.table import TABLE, ImputationCell
 from seq2tens.models.gpvae import HELD_OUT_METRICS, IncompleteSource, NegativeElbo
 from seq2tens.training import Callback, Checkpoints, fit
-from seq2tens.training.rng import initial
+from seq2tens.training.rng import seeded_initialization
 
 
 def cell(dataset="hmnist", model="gp-vae-bls2t", seed=0, epochs=1, limit=0):
@@ -113,7 +113,7 @@ class TestCells:
 
 
 def train_by_hand(parts, wanted, **options):
-    with initial(wanted.seed):
+    with seeded_initialization(wanted.seed):
         model = network(wanted.dataset, wanted.model)
     result = fit(
         model,

@@ -20,7 +20,7 @@ from seq2tens.experiments.mortality.models import MODELS, LogUniform, written
 from seq2tens.experiments.mortality.recipes import MASKED, PAPER, RECIPES
 from seq2tens.experiments.mortality.table import TABLE, MortalityCell
 from seq2tens.training import Checkpoints, CSVLog, fit
-from seq2tens.training.rng import initial
+from seq2tens.training.rng import seeded_initialization
 
 SMALL = {"width": 4, "dropout": 0.4, "spatial_dropout": 0.3, "batch_size": 8, "learning_rate": 1e-2}
 data_only = pytest.mark.data("physionet2012/split.npz")
@@ -141,7 +141,7 @@ class TestOnFewStays:
         stays, setup = physionet2012.load(data), MODELS["fcn"].setups[recipe]
         inputs = setup.inputs(stays)
         assert inputs.sizes == {"in_features": 119}
-        with initial(0):
+        with seeded_initialization(0):
             network = setup.network(inputs, SMALL)
         result = fit(
             network,
@@ -281,7 +281,7 @@ class TestOnFewStays:
                     raise Enough
 
         setup = MODELS["fcn"].setups[MASKED]
-        with initial(0):
+        with seeded_initialization(0):
             network = setup.network(inputs, SMALL)
         with pytest.raises(Enough):
             fit(

@@ -175,7 +175,7 @@ def test_texts_about_what_has_not_been_run_are_folded_away(page):
     assert shown(page, "details.missing p") > 0
 
 
-def colour(page, selector):
+def color(page, selector):
     return page.run(f"getComputedStyle(document.querySelector('{selector}')).color")
 
 
@@ -186,9 +186,9 @@ def test_colours_tell_better_from_worse_not_more_from_less(page):
     )
     assert ["change better", "▼"] in marks
     assert ["change worse", "▲"] in marks
-    better, worse = (colour(page, f"{ranks}.{verdict}") for verdict in ("better", "worse"))
-    assert better == colour(page, f"{ACCURACY} .better")
-    assert worse == colour(page, f"{ACCURACY} .worse")
+    better, worse = (color(page, f"{ranks}.{verdict}") for verdict in ("better", "worse"))
+    assert better == color(page, f"{ACCURACY} .better")
+    assert worse == color(page, f"{ACCURACY} .worse")
     assert better != worse
 
 
@@ -254,23 +254,23 @@ def test_it_prints(page, tmp_path):
     assert 5 < len(re.findall(rb"/Type\s*/Page\b", data)) < 60
 
 
-def colours(page):
+def colors(page):
     return page.run(
         "[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]"
     )
 
 
 def test_dark_where_it_is_wanted(page):
-    light = colours(page)
+    light = colors(page)
     page.media(prefers_color_scheme="dark")
-    dark = colours(page)
-    assert [_lightness(colour) > 128 for colour in (*light, *dark)] == [False, True, True, False]
+    dark = colors(page)
+    assert [_lightness(color) > 128 for color in (*light, *dark)] == [False, True, True, False]
     ink = page.run("getComputedStyle(document.querySelector('figure.picture svg')).color")
     assert ink == dark[0]
 
 
-def _lightness(colour):
-    return sum(map(int, re.findall(r"\d+", colour)[:3])) / 3
+def _lightness(color):
+    return sum(map(int, re.findall(r"\d+", color)[:3])) / 3
 
 
 def test_a_page_of_one_run(window, tmp_path):

@@ -50,9 +50,9 @@ def rows(datasets=SMALL, models=tuple(MODELS), seeds=2, recipe="fast", shift=0.0
     for dataset in datasets:
         for model in models:
             published = ACCURACY.get(dataset, {}).get(MODELS[model].published)
-            centre = (published.mean if published else 0.95) + shift
+            center = (published.mean if published else 0.95) + shift
             for seed in range(seeds if MODELS[model].seeded else 1):
-                accuracy = round(float(np.clip(centre + noise.normal(scale=0.008), 0, 1)), 6)
+                accuracy = round(float(np.clip(center + noise.normal(scale=0.008), 0, 1)), 6)
                 kind = recipe if MODELS[model].trained else "-"
                 found.append(row(dataset, model, seed=seed, recipe=kind, accuracy=accuracy))
     return found

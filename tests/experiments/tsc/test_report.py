@@ -15,7 +15,7 @@ from seq2tens.experiments.report.tables import Table
 from seq2tens.experiments.tsc.models import MODELS
 from seq2tens.experiments.tsc.published import ACCURACY
 from seq2tens.experiments.tsc.report import section
-from seq2tens.experiments.tsc.results import summarise
+from seq2tens.experiments.tsc.results import summarize
 
 ROOT = Path(__file__).parents[3]
 
@@ -227,7 +227,7 @@ def test_unknown_models_and_data_sets_are_shown_too():
 
 def test_equal_accuracies_are_equal_numbers():
     found = [row("ECG", "fcn128", seed=i, accuracy=a) for i, a in enumerate((0.1, 0.2, 0.3))]
-    assert summarise(found, "fast").cells["ECG", "fcn128"].accuracy == 0.2
+    assert summarize(found, "fast").cells["ECG", "fcn128"].accuracy == 0.2
 
 
 def test_documentation_has_the_tables_that_were_run_and_no_figures(half_done):

@@ -20,8 +20,8 @@ def plain(pictures, first, bias, second):
     return torch.nn.functional.conv2d(hidden, second, padding=1).permute(0, 2, 3, 1)
 
 
-def weights_of(colours, filters=7):
-    shapes = (filters, colours, 3, 3), (filters,), (colours, filters, 3, 3)
+def weights_of(colors, filters=7):
+    shapes = (filters, colors, 3, 3), (filters,), (colors, filters, 3, 3)
     return [torch.randn(shape, requires_grad=True) for shape in shapes]
 
 

@@ -11,7 +11,7 @@ from data.ragged import collections
 from seq2tens.data import Incomplete, Sequences, collate
 from seq2tens.models.gpvae import GPVAE, HELD_OUT_METRICS, IncompleteSource, NegativeElbo, RaggedSource
 from seq2tens.training import Callback, Checkpoints, Recipe, fit
-from seq2tens.training.rng import initial
+from seq2tens.training.rng import seeded_initialization
 
 
 def incomplete(n=12, time=5, channels=3, seed=0):
@@ -23,7 +23,7 @@ def incomplete(n=12, time=5, channels=3, seed=0):
 
 
 def small(seed=0, likelihood="gaussian"):
-    with initial(seed):
+    with seeded_initialization(seed):
         return GPVAE(3, 2, encoder_sizes=(4, 4), decoder_sizes=(4,), likelihood=likelihood)
 
 

@@ -21,13 +21,13 @@ if TYPE_CHECKING:  # importing it takes seconds
 ROWS = 10_000
 
 
-def table_format(path: Path, asked: str | None) -> str:
+def table_format(path: Path, requested: str | None) -> str:
     """The format of a table: the requested one, else that of the suffix, else CSV."""
     suffix = path.suffix.lower().removeprefix(".")
     named = suffix if suffix in WRITERS else None
-    if asked is not None and named is not None and asked != named:
-        raise UserError(f"`--format` must be {named} for a file of this name, got {asked} with {path}")
-    return asked or named or "csv"
+    if requested is not None and named is not None and requested != named:
+        raise UserError(f"`--format` must be {named} for a file of this name, got {requested} with {path}")
+    return requested or named or "csv"
 
 
 def write(table: Table, result: _files.Output, form: str | None = None) -> None:
@@ -58,11 +58,11 @@ def _write_json_lines(table: Table, file: BinaryIO) -> None:
 
 
 def _write_parquet(table: Table, file: BinaryIO) -> None:
-    from seq2tens.data._optional import optional
+    from seq2tens.data import import_optional
 
     with refusing(ImportError):
-        arrow = optional("pyarrow", "writing .parquet files")
-        parquet = optional("pyarrow.parquet", "writing .parquet files")
+        arrow = import_optional("pyarrow", "writing .parquet files")
+        parquet = import_optional("pyarrow.parquet", "writing .parquet files")
     parquet.write_table(arrow.table({name: column.tolist() for name, column in table.items()}), file)
 
 

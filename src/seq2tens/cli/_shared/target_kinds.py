@@ -33,7 +33,7 @@ def guess_task(labelled: Labelled, data: str) -> Task:
 
 def classes_of(labelled: Labelled, data: str) -> list[Any]:
     """The classes that occur in DATA; raise an error if the estimators would refuse the labels."""
-    from seq2tens.estimators.inputs import as_labels
+    from seq2tens.estimators import as_labels
 
     labels = _labels(labelled, data)
     try:

@@ -71,7 +71,7 @@ def csv_parser(header: str, fields: Fields) -> tuple[Parse, bool]:
     _check_header(names, fields)
     others = {fields.id, fields.time, fields.label}
     channels = fields.channels or tuple(name for name in names if name not in others)
-    places = [names.index(name) for name in channels]
+    indices = [names.index(name) for name in channels]
     id_place = names.index(fields.id) if fields.id in names else None
     time_place = names.index(fields.time) if fields.timed else None
 
@@ -79,7 +79,7 @@ def csv_parser(header: str, fields: Fields) -> tuple[Parse, bool]:
         cells = _cells(line)
         if len(cells) != len(names):
             raise RowError(f"must have {len(names)} cells like the header, got {len(cells)}")
-        values = [_number(cells[place], names[place]) for place in places]
+        values = [_number(cells[index], names[index]) for index in indices]
         time = None if time_place is None else _known(_number(cells[time_place], fields.time), fields.time)
         return Row(None if id_place is None else cells[id_place].strip(), time, values)
 
@@ -134,10 +134,10 @@ def _cells(line: str) -> list[str]:
 
 
 def _number(cell: str, name: str) -> float:
-    from seq2tens.data.readers._text import number
+    from seq2tens.data.readers import parse_number
 
     try:
-        return number(cell) if cell and not cell.isspace() else math.nan
+        return parse_number(cell) if cell and not cell.isspace() else math.nan
     except ValueError:
         raise RowError(f"column `{name}` must be a number, got {cell!r:.60}") from None
 

@@ -13,7 +13,7 @@ from seq2tens.cli._shell import UserError, refusing
 from seq2tens.cli.stream._rows import Row, RowError
 
 if TYPE_CHECKING:  # importing it takes seconds
-    from seq2tens.estimators.streaming import ClassifierStream
+    from seq2tens.estimators import ClassifierStream
 
 NOTES = {"rows", "written", "id", "since", "format", "every"}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from seq2tens._archives import ENVIRONMENT, data_folder
 from seq2tens._checks import ArgumentError, require
 
-__all__ = ["ENVIRONMENT", "data_folder", "dataset_folder", "existing"]
+__all__ = ["ENVIRONMENT", "data_folder", "dataset_folder", "existing_file"]
 
 
 def dataset_folder(folder: str | Path | None, name: str) -> Path:
@@ -20,7 +20,7 @@ def dataset_folder(folder: str | Path | None, name: str) -> Path:
     return inside if inside.is_dir() else path
 
 
-def existing(path: Path) -> Path:
+def existing_file(path: Path) -> Path:
     """Return the path after checking that the file exists."""
     require(path.is_file(), f"`folder` must hold {path.name}, got {str(path.parent)!r}")
     return path

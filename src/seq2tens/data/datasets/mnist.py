@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Shaped, UInt8
 
-from seq2tens.data.datasets._folders import dataset_folder, existing
+from seq2tens.data.datasets._folders import dataset_folder, existing_file
 from seq2tens.data.readers._text import malformed
 
 __all__ = ["MNIST", "load", "read_idx"]
@@ -46,17 +46,17 @@ def read_idx(path: str | Path) -> Shaped[np.ndarray, "*shape"]:
     content = _content(path)
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] not in TYPES:
         raise malformed(path, f"must begin with the magic number of an idx file, got {content[:4].hex(' ')}")
-    dtype, begin = np.dtype(TYPES[content[2]]), 4 + 4 * content[3]
-    if len(content) < begin:
+    dtype, start = np.dtype(TYPES[content[2]]), 4 + 4 * content[3]
+    if len(content) < start:
         raise malformed(
             path, f"must have the sizes of {content[3]} axes, but ends after {len(content)} bytes"
         )
-    shape = struct.unpack(f">{content[3]}I", content[4:begin])
+    shape = struct.unpack(f">{content[3]}I", content[4:start])
     expected = int(np.prod(shape, dtype=object)) * dtype.itemsize
-    if len(content) - begin != expected:
-        reason = f"must have {expected} bytes of values for shape {shape}, got {len(content) - begin}"
+    if len(content) - start != expected:
+        reason = f"must have {expected} bytes of values for shape {shape}, got {len(content) - start}"
         raise malformed(path, reason)
-    return np.frombuffer(content, dtype, offset=begin).reshape(shape).astype(dtype.newbyteorder("="))
+    return np.frombuffer(content, dtype, offset=start).reshape(shape).astype(dtype.newbyteorder("="))
 
 
 def _content(path: Path) -> bytes:
@@ -86,4 +86,4 @@ def _read_pair(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 def _file(folder: Path, name: str) -> Path:
     plain = folder / name
-    return plain if plain.is_file() else existing(folder / f"{name}.gz")
+    return plain if plain.is_file() else existing_file(folder / f"{name}.gz")

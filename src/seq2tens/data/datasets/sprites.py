@@ -11,7 +11,7 @@ from jaxtyping import Float32, UInt8
 
 from seq2tens._checks import positive_int, require
 from seq2tens.data import _packed
-from seq2tens.data.datasets._folders import dataset_folder, existing
+from seq2tens.data.datasets._folders import dataset_folder, existing_file
 from seq2tens.data.incomplete import Incomplete
 from seq2tens.data.readers._text import malformed
 from seq2tens.data.readers._zip import parse_npy
@@ -35,7 +35,7 @@ class Figures:
     """
 
     _indices: UInt8[np.ndarray, "actions characters frames height width"]
-    _colours: Float32[np.ndarray, "palette 3"]
+    _colors: Float32[np.ndarray, "palette 3"]
     _seed: int
     _missing: float
     _first: int
@@ -51,7 +51,7 @@ class Figures:
 
     def __getitem__(self, rows: Rows) -> Incomplete:
         actions, characters = np.divmod(_packed.row_numbers(rows, len(self)), self._indices.shape[1])
-        truth = self._colours[self._indices[actions, characters]]
+        truth = self._colors[self._indices[actions, characters]]
         truth = truth.reshape(*truth.shape[:2], int(np.prod(self.image)))
         observed = np.empty(truth.shape, dtype=bool)
         for row, action, character in zip(observed, actions, characters, strict=True):
@@ -89,17 +89,17 @@ def load(
     require(0 <= missing <= 1, f"`missing` must lie in 0..1, got {missing}")
     positive_int("n_train", n_train)
     files = dataset_folder(folder, "sprites")
-    colours = _colours(existing(files / PALETTE))
-    indices = _indices(existing(files / PICTURES), len(colours))
+    colors = _colors(existing_file(files / PALETTE))
+    indices = _indices(existing_file(files / PICTURES), len(colors))
     characters = indices.shape[1]
     require(n_train < characters, f"`n_train` must be less than the {characters} characters, got {n_train}")
     return Sprites(
-        Figures(indices[:, :n_train], colours, seed, missing, 0),
-        Figures(indices[:, n_train:], colours, seed, missing, n_train),
+        Figures(indices[:, :n_train], colors, seed, missing, 0),
+        Figures(indices[:, n_train:], colors, seed, missing, n_train),
     )
 
 
-def _colours(path: Path) -> Float32[np.ndarray, "palette 3"]:
+def _colors(path: Path) -> Float32[np.ndarray, "palette 3"]:
     """Read the palette, with colours in [0, 1)."""
     try:
         palette = parse_npy(path.read_bytes())
@@ -110,7 +110,7 @@ def _colours(path: Path) -> Float32[np.ndarray, "palette 3"]:
     return palette.astype(np.float32) / 256
 
 
-def _indices(path: Path, n_colours: int) -> UInt8[np.ndarray, "actions characters frames height width"]:
+def _indices(path: Path, n_colors: int) -> UInt8[np.ndarray, "actions characters frames height width"]:
     try:
         with lzma.open(path) as file:
             indices = np.lib.format.read_array(file, allow_pickle=False)
@@ -121,6 +121,6 @@ def _indices(path: Path, n_colours: int) -> UInt8[np.ndarray, "actions character
         raise malformed(path, "must end after the array, but has more bytes")
     if indices.dtype != np.uint8 or indices.ndim != 5:
         raise malformed(path, f"must hold bytes {AXES}, got {indices.dtype} of shape {indices.shape}")
-    if (largest := int(indices.max(initial=0))) >= n_colours:
-        raise malformed(path, f"must hold numbers of the {n_colours} colours in {PALETTE}, got {largest}")
+    if (largest := int(indices.max(initial=0))) >= n_colors:
+        raise malformed(path, f"must hold numbers of the {n_colors} colours in {PALETTE}, got {largest}")
     return indices

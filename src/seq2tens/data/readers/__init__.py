@@ -8,6 +8,7 @@ from pathlib import Path
 from seq2tens._checks import require
 from seq2tens.data.labelled import Labelled, Split
 from seq2tens.data.readers._text import ReadError
+from seq2tens.data.readers._text import parse_number as parse_number
 from seq2tens.data.readers.arff import read_arff
 from seq2tens.data.readers.csv import read_csv
 from seq2tens.data.readers.folder import read_folder

@@ -92,13 +92,13 @@ def _elements(content: memoryview, order: Order, aligned: bool = True) -> Iterat
             raise Mat5Error(f"an element begins {len(content) - at} bytes before the end")
         first, size = struct.unpack(f"{order}II", content[at : at + 8])
         if first >> 16:  # up to four bytes are stored in the tag itself
-            kind, size, begin, after = first & 0xFFFF, first >> 16, at + 4, at + 8
+            kind, size, start, after = first & 0xFFFF, first >> 16, at + 4, at + 8
         else:
-            kind, begin = first, at + 8
-            after = begin + size + (-size % 8 if aligned or kind != COMPRESSED else 0)
-        if size > len(content) - begin or (first >> 16 and size > 4):
+            kind, start = first, at + 8
+            after = start + size + (-size % 8 if aligned or kind != COMPRESSED else 0)
+        if size > len(content) - start or (first >> 16 and size > 4):
             raise Mat5Error(f"an element claims {size} bytes, but the file ends before")
-        yield Element(kind, content[begin : begin + size], order)
+        yield Element(kind, content[start : start + size], order)
         at = after
 
 

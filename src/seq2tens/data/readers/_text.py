@@ -55,7 +55,7 @@ def _decoded(path: Path, lines: Iterator[str]) -> Iterator[str]:
         raise malformed(path, f"must be UTF-8 text, {error.reason} at byte {error.start}") from error
 
 
-def number(cell: str) -> float:
+def parse_number(cell: str) -> float:
     """Parse a finite number or NaN (missing); ValueError for anything else."""
     try:
         value = float(cell)
@@ -79,7 +79,7 @@ def number_row(text: str, path: Path, line: int, channel: int) -> Float[np.ndarr
     values = []
     for step, cell in enumerate(text.split(",")):
         try:
-            values.append(number(cell))
+            values.append(parse_number(cell))
         except ValueError:
             reason = f"channel {channel}, step {step} must be a finite number or `?`, got {cell.strip()!r}"
             raise malformed(path, reason, line) from None
@@ -109,6 +109,6 @@ def label_of(text: str, allowed: list[str] | None, path: Path, line: int) -> str
             raise malformed(path, f"label must be one of {', '.join(allowed)}, got {text!r}", line)
         return text
     try:
-        return number(text)
+        return parse_number(text)
     except ValueError:
         raise malformed(path, f"target must be a finite number, got {text!r}", line) from None

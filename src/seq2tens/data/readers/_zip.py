@@ -51,12 +51,12 @@ def parse_npy(content: bytes) -> np.ndarray:
         shape, fortran, dtype = read[version](file)
     if dtype.hasobject:
         raise ValueError("Object arrays cannot be loaded when allow_pickle=False")
-    begin = file.tell()
-    if min(shape, default=0) < 0 or len(content) - begin != prod(shape) * dtype.itemsize:
+    start = file.tell()
+    if min(shape, default=0) < 0 or len(content) - start != prod(shape) * dtype.itemsize:
         raise ValueError(
-            f"an array of shape {shape} and type {dtype} must not have {len(content) - begin} bytes"
+            f"an array of shape {shape} and type {dtype} must not have {len(content) - start} bytes"
         )
-    return np.frombuffer(content, dtype, offset=begin).reshape(shape, order="F" if fortran else "C")
+    return np.frombuffer(content, dtype, offset=start).reshape(shape, order="F" if fortran else "C")
 
 
 def _members(path: Path, archive: zipfile.ZipFile, names: Sequence[str]) -> dict[str, np.ndarray]:

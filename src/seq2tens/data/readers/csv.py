@@ -20,7 +20,7 @@ import numpy as np
 from seq2tens.data.labelled import Labelled
 from seq2tens.data.readers import _fast_csv
 from seq2tens.data.readers._dialect import Dialect, dialect_of, open_text
-from seq2tens.data.readers._text import ReadError, malformed, missing, number
+from seq2tens.data.readers._text import ReadError, malformed, missing, parse_number
 from seq2tens.data.tables.clock import parse_date
 from seq2tens.data.tables.columns import Columns, index_columns
 from seq2tens.data.tables.encoding import Column, Words
@@ -156,10 +156,10 @@ class Place:
     def number(self, cell: str) -> float:
         """Parse the number in a cell; ValueError if there is none."""
         if self.decimal == ".":
-            return number(cell)
+            return parse_number(cell)
         if "." in cell:
             raise ValueError(cell)
-        return number(cell.replace(",", "."))
+        return parse_number(cell.replace(",", "."))
 
     def refuse(self, rule: str, cell: str, line: int) -> ReadError:
         """Return the error to raise for a cell."""

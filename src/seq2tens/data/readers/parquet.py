@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from seq2tens.data._optional import optional
+from seq2tens.data._optional import import_optional
 from seq2tens.data.labelled import Labelled
 from seq2tens.data.readers._text import ReadError, malformed, naming
 from seq2tens.data.readers._zip import check_unpacked
@@ -24,8 +24,8 @@ def read_parquet(path: str | Path, columns: Columns | None = None) -> Labelled:
     """
     path = Path(path)
     columns = columns or Columns()
-    arrow = optional("pyarrow", "reading .parquet files")
-    parquet = optional("pyarrow.parquet", "reading .parquet files")
+    arrow = import_optional("pyarrow", "reading .parquet files")
+    parquet = import_optional("pyarrow.parquet", "reading .parquet files")
     # Opened here, so that a missing file raises Python's own error and a name is not mistaken for a URL.
     with path.open("rb") as file:
         try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seq2tens._checks import require
-from seq2tens.data._optional import optional
+from seq2tens.data._optional import import_optional
 from seq2tens.data.tables.columns import index_columns
 from seq2tens.data.tables.encoding import Column, Words
 
@@ -20,12 +20,12 @@ Frame = Any  # of pandas, polars or pyarrow
 
 def narwhals() -> Any:
     """Import narwhals, which is done when the first frame is read."""
-    return optional("narwhals", "reading frames")
+    return import_optional("narwhals", "reading frames")
 
 
-def is_frame(thing: object) -> bool:
+def is_frame(value: object) -> bool:
     """Whether an object is a frame that can be read."""
-    return hasattr(thing, "columns") and bool(narwhals().dependencies.is_into_dataframe(thing))
+    return hasattr(value, "columns") and bool(narwhals().dependencies.is_into_dataframe(value))
 
 
 def as_table(frame: Frame, name: str) -> tuple[nw.DataFrame[Any], tuple[str, ...]]:

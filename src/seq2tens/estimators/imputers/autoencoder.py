@@ -18,11 +18,8 @@ from seq2tens.estimators.imputers.formats import Values
 from seq2tens.estimators.imputers.network import NetworkImputer, constants
 from seq2tens.estimators.saving import plain
 from seq2tens.estimators.seeds import RandomState, repeatable_seed
-from seq2tens.models.gpvae import GPVAE, NegativeElbo, Posterior, RaggedSource
-from seq2tens.models.gpvae.decoders import Likelihood
-from seq2tens.training import Checkpoints, OneCycle
-from seq2tens.training.progress import Style
-from seq2tens.training.rng import initial
+from seq2tens.models.gpvae import GPVAE, Likelihood, NegativeElbo, Posterior, RaggedSource
+from seq2tens.training import Checkpoints, OneCycle, ProgressStyle, seeded_initialization
 
 # Number of elements of the largest tensor for a block of sequences.
 BLOCK_NUMBERS = 2**24
@@ -78,7 +75,7 @@ class LatentImputer(NetworkImputer):
     learning_rate: float = 1e-2
     n_draws: int = 200
     checkpoint: str | Path | Checkpoints | None = None
-    progress: Style = "silent"
+    progress: ProgressStyle = "silent"
     random_state: RandomState = None
     device: str = "auto"
 
@@ -120,7 +117,7 @@ class LatentImputer(NetworkImputer):
     def _network(self, seed: int) -> GPVAE:
         names = ("latent", "encoder_sizes", "decoder_sizes", "window", "beta", "likelihood", "image_shape")
         common = {name: plain.python(getattr(self, name)) for name in names}
-        with initial(seed):
+        with seeded_initialization(seed):
             network = GPVAE(self.n_channels_, **common, variance="learn", **self._settings())
         # Checkpoints use such attributes to tell runs apart.
         vars(network)["trained_as"] = f"{network.prior}, hide={self.hide}"

@@ -14,8 +14,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import ndtr, ndtri
 
-from seq2tens.data import Sequences
-from seq2tens.data.elapsed import times_of
+from seq2tens.data import Sequences, times_of
 from seq2tens.estimators.imputers.formats import Values
 from seq2tens.models.imputation import LEVELS
 
@@ -77,7 +76,7 @@ class Calibration:
         columns = [np.interp(levels[..., c], GRID, column) for c, column in enumerate(self.table.T)]
         return np.stack(columns, axis=-1)
 
-    def normalised(
+    def normalized(
         self, scores: Float[np.ndarray, " sample"], channels: Int[np.ndarray, " sample"]
     ) -> Float[np.ndarray, " sample"]:
         """Transform scores of a sample to standard normal ones: the inverse of `corrected`."""

@@ -9,9 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from seq2tens._checks import choice
-from seq2tens.data import Sequences
-from seq2tens.data.elapsed import times_of
-from seq2tens.data.filling import Steps, last_before, values_at
+from seq2tens.data import Sequences, Steps, last_before, times_of, values_at
 from seq2tens.estimators.imputers.formats import Values
 from seq2tens.estimators.imputers.point import PointImputer
 

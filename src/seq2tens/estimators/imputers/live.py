@@ -14,8 +14,7 @@ from seq2tens.data import Sequences
 from seq2tens.estimators.streaming import Rows, Times, checked_rows, checked_times
 from seq2tens.models.imputation import LEVELS, MEDIAN, Past, look_back
 from seq2tens.nn import Stream
-from seq2tens.nn.streaming import storage
-from seq2tens.nn.streaming.storage import State
+from seq2tens.nn.streaming import State, storage
 
 if TYPE_CHECKING:
     from seq2tens.estimators.imputers.ls2t import LS2TImputer

@@ -13,10 +13,7 @@ from jaxtyping import Float
 from seq2tens import _checks as check
 from seq2tens._moved import moved_attributes
 from seq2tens._storage import Tensors
-from seq2tens.data import Scaler, Sequences, length_blocks
-from seq2tens.data.elapsed import times_of, usual_step
-from seq2tens.data.filling import forward_fill
-from seq2tens.data.preparation import single_steps
+from seq2tens.data import Scaler, Sequences, forward_fill, length_blocks, single_steps, times_of, usual_step
 from seq2tens.estimators.imputers.base import Draws
 from seq2tens.estimators.imputers.calibration import (
     Calibration,
@@ -34,11 +31,8 @@ from seq2tens.estimators.imputers.network import NetworkImputer, constants
 from seq2tens.estimators.imputers.splitting import Split, split
 from seq2tens.estimators.saving import plain
 from seq2tens.estimators.seeds import RandomState, repeatable_seed
-from seq2tens.models.imputation import LEVELS, MEDIAN, GapFiller, GapSource, Hide, PinballLoss
-from seq2tens.models.imputation.hiding import check_hide
-from seq2tens.training import Checkpoints, OneCycle
-from seq2tens.training.progress import Style
-from seq2tens.training.rng import initial
+from seq2tens.models.imputation import LEVELS, MEDIAN, GapFiller, GapSource, Hide, PinballLoss, check_hide
+from seq2tens.training import Checkpoints, OneCycle, ProgressStyle, seeded_initialization
 
 # Number of elements of the largest tensor for a block of sequences, and of entries predicted at once.
 BLOCK_NUMBERS, BLOCK_ENTRIES = 2**24, 2**16
@@ -99,7 +93,7 @@ class LS2TImputer(NetworkImputer):
     batch_size: int = 32
     learning_rate: float = 3e-3
     checkpoint: str | Path | Checkpoints | None = None
-    progress: Style = "silent"
+    progress: ProgressStyle = "silent"
     random_state: RandomState = None
     device: str = "auto"
 
@@ -150,7 +144,7 @@ class LS2TImputer(NetworkImputer):
             check.positive_int(name, size)
         check.require(0 <= self.dropout < 1, f"`dropout` must lie in [0, 1), got {self.dropout}")
         n_static = 0 if self.static_ is None else len(self.static_.mean_)  # type: ignore[arg-type]
-        with initial(seed):
+        with seeded_initialization(seed):
             network = GapFiller(self.n_channels_, n_static, **sizes, dropout=self.dropout)
         # Checkpoints use such attributes to tell runs apart.
         vars(network)["trained_as"] = f"hide={self.hide}"
@@ -203,7 +197,7 @@ class LS2TImputer(NetworkImputer):
         scores = score_of(truth.astype(np.float64), knots)
         calibration = Calibration.of(scores, channels, self.n_channels_)
         normal = np.full(hidden.shape, np.nan)
-        normal[steps, channels] = calibration.normalised(scores, channels)
+        normal[steps, channels] = calibration.normalized(scores, channels)
         lines = LinearImputer().fit(parts.train).transform(X.with_values(np.where(hidden, np.nan, X.values)))
         fills = {"ls2t": knots[:, MEDIAN], "linear": lines.values[hidden]}
         errors = {name: float(np.abs(fill - truth).mean()) for name, fill in fills.items() if len(truth)}

@@ -17,9 +17,7 @@ from seq2tens.estimators.devices import find_device, make_fabric
 from seq2tens.estimators.imputers.base import Imputer
 from seq2tens.estimators.interruption import train
 from seq2tens.estimators.saving import plain, restored
-from seq2tens.training import Checkpoints, Recipe, Source
-from seq2tens.training.losses import LossFunction
-from seq2tens.training.progress import Style
+from seq2tens.training import Checkpoints, LossFunction, ProgressStyle, Recipe, Source
 
 
 class NetworkImputer(Imputer):
@@ -34,7 +32,7 @@ class NetworkImputer(Imputer):
     batch_size: int
     learning_rate: float
     checkpoint: str | Path | Checkpoints | None
-    progress: Style
+    progress: ProgressStyle
     device: str
 
     # Number of training steps, and limits of the number of epochs, if `epochs` is None.

@@ -30,9 +30,7 @@ from seq2tens.estimators.imputers.network import constants
 from seq2tens.estimators.imputers.point import LEFT_OUT, PointImputer
 from seq2tens.estimators.saving import plain
 from seq2tens.estimators.seeds import RandomState, seed_of
-from seq2tens.training.progress import Progress, Style, make_progress
-from seq2tens.training.rng import initial
-from seq2tens.training.state import Row
+from seq2tens.training import Progress, ProgressStyle, Row, make_progress, seeded_initialization
 
 # Log message of PyPOTS after an epoch; it offers no other way to follow training.
 EPOCH = re.compile(
@@ -70,7 +68,7 @@ class PyPOTSImputer(PointImputer):
     batch_size: int = 32
     learning_rate: float = 1e-3
     time_limit: float | None = None
-    progress: Style = "silent"
+    progress: ProgressStyle = "silent"
     random_state: RandomState = None
     device: str = "auto"
 
@@ -118,7 +116,11 @@ class PyPOTSImputer(PointImputer):
         """Yield a new model with its own random state; log messages of PyPOTS go to `on_message` only."""
         pypots = import_pypots(type(self).__name__)
         device = find_device(self.device)
-        with initial(seed), _numpy_seeded(seed), _silenced(pypots.utils.logging.logger, on_message):
+        with (
+            seeded_initialization(seed),
+            _numpy_seeded(seed),
+            _silenced(pypots.utils.logging.logger, on_message),
+        ):
             yield self._network(
                 pypots,
                 n_steps=self.n_steps_,

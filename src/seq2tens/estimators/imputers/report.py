@@ -10,8 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from seq2tens._checks import require
-from seq2tens.data import Sequences, held_out
-from seq2tens.data.filling import last_observed
+from seq2tens.data import Sequences, held_out, last_observed
 from seq2tens.estimators.imputers.base import Imputer
 from seq2tens.estimators.imputers.interpolation import first_after
 from seq2tens.estimators.seeds import RandomState, seed_of

@@ -10,7 +10,7 @@ from jaxtyping import Bool
 
 from seq2tens.data import Sequences, held_out
 from seq2tens.models.imputation import GapSource, Hide, hidden_entries
-from seq2tens.training.rng import initial
+from seq2tens.training import seeded_initialization
 
 # For training, sequences are cut into pieces of at most this many steps.
 LONGEST_PIECE = 256
@@ -58,7 +58,7 @@ def pieces(X: Sequences) -> Sequences:
 def _hidden(X: Sequences, hide: Hide, seed: int) -> Bool[np.ndarray, "steps channels"]:
     """Choose entries to hide as in training, reproducibly for a seed."""
     batch = GapSource(X).batch(torch.arange(len(X)))
-    with initial(seed):
+    with seeded_initialization(seed):
         hidden = hidden_entries(batch.observed, hide).numpy()
     inside = np.arange(hidden.shape[1]) < X.lengths[:, None]
     return hidden[inside]

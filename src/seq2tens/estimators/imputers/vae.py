@@ -8,8 +8,7 @@ from typing import Any, ClassVar, Literal
 from seq2tens import _checks as check
 from seq2tens.estimators.imputers.autoencoder import LatentImputer
 from seq2tens.estimators.saving import plain
-from seq2tens.models.gpvae import Prior
-from seq2tens.models.gpvae.priors import Kernel
+from seq2tens.models.gpvae import Kernel, Prior
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -27,6 +27,7 @@ from seq2tens.estimators.random.ridge import (
     batches,
     check_penalties,
     fit_ridge,
+    standardize,
     torch_threads,
 )
 from seq2tens.estimators.saving import plain
@@ -88,11 +89,15 @@ class RandomLS2T(LearnsOn):
     @torch.no_grad()
     def contributions(self, X: Any) -> Contributions:
         """Split the scores of each sequence into contributions of the channels, which add up to them."""
+        table, names = self.standardized_features(X), self.variable_names_ or ()  # type: ignore[attr-defined]
+        return self._in_units(contributions(self.features_, self.ridge_, table, self._target_names(), names))
+
+    @torch.no_grad()
+    def standardized_features(self, X: Any) -> Float[Tensor, "rows features"]:
+        """Return the features that scores are linear in: of mean 0 and variance 1 on the training data."""
         sequences = self._as_in_fit(X)  # type: ignore[attr-defined]
         self._check_ridge()
-        names = self.variable_names_ or ()  # type: ignore[attr-defined]
-        table, targets = self._table(sequences), self._target_names()
-        return self._in_units(contributions(self.features_, self.ridge_, table, targets, names))
+        return standardize(self._table(sequences), self.ridge_.mean, self.ridge_.scale)
 
     def _target_names(self) -> tuple[Any, ...]:
         """Return the names of the targets, one for each column of the scores."""

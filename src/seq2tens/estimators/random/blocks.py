@@ -78,12 +78,12 @@ class Block:
     def draw(cls, seed: int, number: int, n_channels: int, length: float, order: int) -> Block:
         """Draw block `number` for sequences with this number of channels and typical length."""
         rng = np.random.default_rng([seed, number])
-        difference, centred = VARIANTS[number % len(VARIANTS)]
+        difference, centered = VARIANTS[number % len(VARIANTS)]
         n_taps = max(1, min(TAPS, int(length)))
         widest = max(1.0, (length - 1) / max(1, n_taps - 1))
         channels = rng.permutation(n_channels)[:MOST_CHANNELS]
         taps = rng.standard_normal((n_taps, len(channels), KERNELS))
-        if centred and n_taps > 1:
+        if centered and n_taps > 1:
             taps -= taps.mean(axis=0)
         used = np.floor((len(channels) + 1) ** rng.random(KERNELS))
         taps *= rng.random((len(channels), KERNELS)).argsort(axis=0).argsort(axis=0) < used

@@ -26,9 +26,9 @@ def class_scores(
     return (1 - probabilities.gather(1, labels[:, None])).sort(dim=0).values
 
 
-def interval_scores(missed: Float[Tensor, "rows targets"]) -> Float[Tensor, "rows targets"]:
+def interval_scores(residuals: Float[Tensor, "rows targets"]) -> Float[Tensor, "rows targets"]:
     """Return the absolute errors of held-out predictions, in increasing order."""
-    return missed.abs().sort(dim=0).values
+    return residuals.abs().sort(dim=0).values
 
 
 def prediction_set(

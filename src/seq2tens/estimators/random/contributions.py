@@ -14,7 +14,7 @@ from torch import Tensor
 from seq2tens import _checks as check
 from seq2tens.estimators.random.explanation import Filter, describe_features
 from seq2tens.estimators.random.features import RandomLS2TFeatures
-from seq2tens.estimators.random.ridge import Ridge, Table, standardise
+from seq2tens.estimators.random.ridge import Ridge, Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,12 +62,12 @@ def contributions(
     targets: tuple[Any, ...],
     variables: Sequence[str] = (),
 ) -> Contributions:
-    """Compute the contributions for a table of features, which is overwritten.
+    """Compute the contributions for a table of standardised features.
 
     `variables` are the names of the channels and static features.
     """
     names, shares = channel_shares(features, variables)
-    parts = standardise(table, ridge.mean, ridge.scale).double()[:, :, None] * ridge.coefficients.double()
+    parts = table.double()[:, :, None] * ridge.coefficients.double()
     values = torch.einsum("rft,fcl->rclt", parts, shares).numpy()
     return Contributions(names, targets, values, ridge.intercept.double().numpy())
 

@@ -57,11 +57,11 @@ class Explanation:
         return len(self.filters)
 
     def __str__(self) -> str:
-        looks = " then ".join(
+        filters = " then ".join(
             f"channel {c} at lag {lag:+d}" for c, lag in (f.strongest for f in self.filters)
         )
         memory = "" if self.memory is None else f", within about {self.memory:.0f} steps"
-        return f"{self.pool} of level {self.level}: {looks}{memory}"
+        return f"{self.pool} of level {self.level}: {filters}{memory}"
 
 
 def describe_features(

@@ -15,7 +15,7 @@ from torch.nn import functional as torch_F
 
 from seq2tens.estimators.random.blocks import Block, pools, relative
 from seq2tens.estimators.random.ridge import Ridge
-from seq2tens.exporting import Standardisation, scan
+from seq2tens.exporting import Standardization, scan
 
 if TYPE_CHECKING:
     from seq2tens.estimators.random.features import RandomLS2TFeatures
@@ -36,7 +36,7 @@ class RandomFeaturesModule(nn.Module):
     def __init__(self, features: RandomLS2TFeatures) -> None:
         super().__init__()
         self.blocks, n = features.blocks_, len(features.blocks_)
-        self.increments = Standardisation(features.increments_)
+        self.increments = Standardization(features.increments_)
         scale, threshold, level_scale = (
             torch.stack(parts, dim=-1) for parts in zip(*features.calibrations_, strict=True)
         )

@@ -186,10 +186,10 @@ class LearnsOn:
         sample = self._sample(X)
         with ridge.torch_threads(self._threads(len(sample))):
             self.penalty_, _, held_out = ridge.choose_penalty(
-                ridge.standardise(self._table(X[sample]), *self.scales_),
+                ridge.standardize(self._table(X[sample]), *self.scales_),
                 self._encode(labels[sample]),
                 torch.ones(len(sample)),
-                ridge.neighbours(self._strata(labels[sample])),
+                ridge.neighbors(self._strata(labels[sample])),
                 ridge.check_penalties(self.penalties),
             )
         self._calibrate(held_out, labels[sample])
@@ -209,7 +209,7 @@ class LearnsOn:
 
     def _rows(self, X: Sequences) -> Iterator[tuple[Float[Tensor, "rows features"], np.ndarray]]:
         for rows in ridge.batches(len(X)):
-            yield ridge.standardise(self._table(X[rows]), *self.scales_).double(), rows
+            yield ridge.standardize(self._table(X[rows]), *self.scales_).double(), rows
 
     def _sum_parts(self, parts: Iterator[Part], on: str) -> None:
         if on == "here":
@@ -234,8 +234,8 @@ class LearnsOn:
     def _recalibrate(self, X: Sequences, labels: Labels) -> None:
         """Repeat `_calibrate` for the first sequences, predicted from all the data but their fold."""
         with ridge.torch_threads(self._threads(len(self.moments_.second))):
-            table = ridge.standardise(self._table(X), *self.scales_).double()
-            folds = ridge.neighbours(self._strata(labels))
+            table = ridge.standardize(self._table(X), *self.scales_).double()
+            folds = ridge.neighbors(self._strata(labels))
             held_out = self.equations_.held_out(self.moments_, table, self._encode(labels).double(), folds)
         self._calibrate(held_out.float(), labels)
 

@@ -119,8 +119,10 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
             self._set_classes(np.arange(indicators.shape[1]))
         return indicators
 
-    def _check_one_label(self, what: str) -> None:
-        check.require(not self.multilabel_, f"`y` must have one label per sequence for {what}, got several")
+    def _check_one_label(self, purpose: str) -> None:
+        check.require(
+            not self.multilabel_, f"`y` must have one label per sequence for {purpose}, got several"
+        )
 
     def _note_held_out(
         self, decisions: Float[Tensor, "rows classes"], labels: Tensor, weights: Tensor

@@ -110,7 +110,7 @@ class NormalEquations:
             if error <= ERROR:
                 return solution
         self.factor = None  # frees its memory first
-        self.factor = self._factorise(moments)
+        self.factor = self._factorize(moments)
         return self._iterate(moments, self.factor)[0]
 
     def held_out(
@@ -126,16 +126,16 @@ class NormalEquations:
         assert self.factor is not None  # the factor of these moments
         rows = with_ones(table)
         half = torch.linalg.solve_triangular(self.factor, rows.T.contiguous(), upper=False)
-        missed = targets - rows @ solution
+        residuals = targets - rows @ solution
         for fold in np.unique(folds):
             inside = torch.from_numpy(np.flatnonzero(folds == fold))
             part = half[:, inside]
-            missed[inside] = torch.linalg.solve(
-                torch.eye(len(inside), dtype=part.dtype) - part.T @ part, missed[inside]
+            residuals[inside] = torch.linalg.solve(
+                torch.eye(len(inside), dtype=part.dtype) - part.T @ part, residuals[inside]
             )
-        return targets - missed
+        return targets - residuals
 
-    def _factorise(self, moments: Moments) -> Tensor:
+    def _factorize(self, moments: Moments) -> Tensor:
         diagonal = moments.second.diagonal()
         before = diagonal.clone()
         diagonal[1:] += self.penalty
@@ -148,20 +148,20 @@ class NormalEquations:
         """Run conjugate gradients for all targets at once; return the solution and its relative error."""
         solution = torch.zeros_like(moments.joint)
         residual = moments.joint.clone()
-        direction = nearby = solve_factor(factor, residual)
-        size = begin = (residual * nearby).sum(dim=0)
+        direction = preconditioned = solve_factor(factor, residual)
+        size = initial = (residual * preconditioned).sum(dim=0)
         for _ in range(STEPS):
             image = moments.times(direction)
             image[1:] += self.penalty * direction[1:]
             step = size / (direction * image).sum(dim=0).clamp(min=tiny(size))
             solution += step * direction
             residual = residual - step * image
-            nearby = solve_factor(factor, residual)
-            before, size = size, (residual * nearby).sum(dim=0)
-            if relative(size, begin) <= ERROR**2:
+            preconditioned = solve_factor(factor, residual)
+            before, size = size, (residual * preconditioned).sum(dim=0)
+            if relative(size, initial) <= ERROR**2:
                 break
-            direction = nearby + size / before.clamp(min=tiny(size)) * direction
-        return solution, relative(size, begin) ** 0.5
+            direction = preconditioned + size / before.clamp(min=tiny(size)) * direction
+        return solution, relative(size, initial) ** 0.5
 
 
 def with_ones(table: Table) -> Float[Tensor, "rows 1+features"]:
@@ -177,9 +177,9 @@ def add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
         total += left @ right
 
 
-def relative(size: Tensor, begin: Tensor) -> float:
+def relative(size: Tensor, initial: Tensor) -> float:
     """Return the largest ratio; it is 0 for a target that is 0."""
-    return float((size.abs() / begin.clamp(min=tiny(begin))).max())
+    return float((size.abs() / initial.clamp(min=tiny(initial))).max())
 
 
 def tiny(like: Tensor) -> float:

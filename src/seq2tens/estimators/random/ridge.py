@@ -52,7 +52,7 @@ class Ridge:
 
     def __call__(self, table: Table) -> Targets:
         """Return the predictions; the table is overwritten."""
-        return standardise(table, self.mean, self.scale) @ self.coefficients + self.intercept
+        return standardize(table, self.mean, self.scale) @ self.coefficients + self.intercept
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the tensors that `from_tensors` needs."""
@@ -82,8 +82,8 @@ def fit_ridge(
     rows = np.arange(n) if n <= SAMPLE else np.sort(rng.permutation(n)[:SAMPLE])
     table = source(rows)
     mean, scale = statistics(table, weights[rows])
-    standardise(table, mean, scale)
-    folds = neighbours(np.zeros(n, dtype=int)[rows] if strata is None else strata[rows])
+    standardize(table, mean, scale)
+    folds = neighbors(np.zeros(n, dtype=int)[rows] if strata is None else strata[rows])
     penalty, dual, held_out = choose_penalty(table, targets[rows], weights[rows], folds, penalties)
     if n <= SAMPLE:
         coefficients, intercept = from_dual(table, dual, targets, weights)
@@ -91,7 +91,7 @@ def fit_ridge(
         del table, dual
         solve = solve_by_rows if n <= len(mean) else solve_by_columns
         coefficients, intercept = solve(
-            lambda rows: standardise(source(rows), mean, scale), len(mean), targets, weights, penalty
+            lambda rows: standardize(source(rows), mean, scale), len(mean), targets, weights, penalty
         )
     return Ridge(mean, scale, coefficients, intercept, penalty, held_out, rows)
 
@@ -108,12 +108,12 @@ def statistics(table: Table, weights: RowWeights) -> tuple[Tensor, Tensor]:
     return mean, torch.where(scale > 1e-5 * mean.abs().clamp(min=1e-2), scale, torch.inf)
 
 
-def standardise(table: Table, mean: Tensor, scale: Tensor) -> Table:
+def standardize(table: Table, mean: Tensor, scale: Tensor) -> Table:
     """Standardise in place, and clip to the limit."""
     return table.sub_(mean).div_(scale).clamp_(-LIMIT, LIMIT)
 
 
-def neighbours(strata: Strata) -> Strata:
+def neighbors(strata: Strata) -> Strata:
     """Return the fold of each row: runs of neighbouring rows within each stratum."""
     folds = np.empty_like(strata)
     for number, stratum in enumerate(np.unique(strata)):
@@ -134,8 +134,8 @@ def choose_penalty(
     errors = [float(spectrum.left_out(penalty).square().sum()) for penalty in penalties]
     penalty = penalties[int(np.argmin(errors))]
     root = spectrum.root
-    missed = spectrum.folds_left_out(penalty, folds) / root.clamp(min=1e-12)
-    return penalty, spectrum.dual(penalty) * root, (targets - missed).float()
+    residuals = spectrum.folds_left_out(penalty, folds) / root.clamp(min=1e-12)
+    return penalty, spectrum.dual(penalty) * root, (targets - residuals).float()
 
 
 @dataclass(frozen=True)
@@ -154,12 +154,12 @@ class Spectrum:
     def of(cls, table: Table, targets: Targets, weights: RowWeights) -> Spectrum:
         """Compute the decomposition from features."""
         root = weights.double().sqrt()[:, None]
-        gram = centred_gram(table, weights)
+        gram = centered_gram(table, weights)
         direction = root / root.norm()
         free = 1e6 * gram.diagonal().max().clamp(min=1.0)
         values, vectors = torch.linalg.eigh(gram * root * root.T + free * direction @ direction.T)
-        centred = targets.double() - weighted_mean(targets.double(), weights)
-        return cls(values.clamp(min=0), vectors, vectors.T @ (centred * root), root)
+        centered = targets.double() - weighted_mean(targets.double(), weights)
+        return cls(values.clamp(min=0), vectors, vectors.T @ (centered * root), root)
 
     def dual(self, penalty: float) -> Float[Tensor, "rows targets"]:
         """Return (K + λ)⁻¹Y."""
@@ -172,15 +172,17 @@ class Spectrum:
 
     def folds_left_out(self, penalty: float, folds: Strata) -> Float[Tensor, "rows targets"]:
         """Return errors with the whole fold left out: a block of (K + λ)⁻¹ takes the place of an entry."""
-        missed = self.dual(penalty)
+        residuals = self.dual(penalty)
         for fold in np.unique(folds):
             rows = torch.from_numpy(np.flatnonzero(folds == fold))
             vectors = self.vectors[rows]
-            missed[rows] = torch.linalg.solve((vectors / (self.values + penalty)) @ vectors.T, missed[rows])
-        return missed
+            residuals[rows] = torch.linalg.solve(
+                (vectors / (self.values + penalty)) @ vectors.T, residuals[rows]
+            )
+        return residuals
 
 
-def centred_gram(table: Table, weights: RowWeights) -> Float[Tensor, "rows rows"]:
+def centered_gram(table: Table, weights: RowWeights) -> Float[Tensor, "rows rows"]:
     """Return inner products of the centred rows, divided by the number of columns."""
     gram = (table @ table.T).double().div_(table.shape[1])
     with_mean = gram @ (weights / weights.sum()).double()
@@ -205,7 +207,7 @@ def solve_by_rows(
     for rows in batches(len(table)):
         table[rows[0] : rows[-1] + 1] = source(rows)
     root = weights.double().sqrt()[:, None]
-    matrix = centred_gram(table, weights).mul_(root).mul_(root.T)
+    matrix = centered_gram(table, weights).mul_(root).mul_(root.T)
     matrix.diagonal().add_(penalty)
     level = weighted_mean(targets.double(), weights)
     dual = root * torch.cholesky_solve((targets - level) * root, torch.linalg.cholesky(matrix))

@@ -11,8 +11,7 @@ from sklearn.utils.parallel import Parallel
 
 from seq2tens import _checks as check
 from seq2tens.data import Preparation, Sequences
-from seq2tens.estimators.base import PlainClassifier
-from seq2tens.estimators.seeds import RandomState, seed_of
+from seq2tens.estimators import PlainClassifier, RandomState, seed_of
 
 Labels = Int[np.ndarray, " rows"]
 Probabilities = Float[np.ndarray, "rows classes"]

@@ -91,7 +91,7 @@ class GRSFClassifier(BaselineClassifier):
         shortest = min(self.shortest, length)
         size = int(generator.integers(shortest, max(int(self.longest * length), shortest) + 1))
         start, channel = generator.integers(length - size + 1), int(generator.integers(collection.n_channels))
-        return Shapelet(channel, _standardised(collection.values[row, channel, start : start + size]))
+        return Shapelet(channel, _standardized(collection.values[row, channel, start : start + size]))
 
     @classmethod
     def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
@@ -168,7 +168,7 @@ class Collection(NamedTuple):
         return np.sqrt(np.where(inside, squares, ABSENT**2).min(axis=1))
 
 
-def _standardised(values: Float[np.ndarray, " steps"]) -> Float[np.ndarray, " steps"]:
+def _standardized(values: Float[np.ndarray, " steps"]) -> Float[np.ndarray, " steps"]:
     deviation = values - values.mean()
     variance = np.mean(deviation**2)
     constant = variance <= CONSTANT * (np.mean(values**2) + CONSTANT)

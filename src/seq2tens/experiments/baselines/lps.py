@@ -136,7 +136,7 @@ class PatternTree:
     """A regression tree with the positions of its segments; it predicts the first one from the others."""
 
     share: float
-    places: Float[np.ndarray, " segments"]
+    positions: Float[np.ndarray, " segments"]
     channels: Int[np.ndarray, " segments"]
     tree: DecisionTreeRegressor
 
@@ -145,22 +145,22 @@ class PatternTree:
         """Grow a tree with random segments."""
         generator = np.random.default_rng(seed)
         share = generator.uniform(SHORTEST, LONGEST) if setting.share is None else setting.share
-        places = generator.uniform(size=1 + SEGMENTS)
+        positions = generator.uniform(size=1 + SEGMENTS)
         chosen = generator.integers(channels.values.shape[1], size=1 + SEGMENTS)
-        table, _ = segment_table(channels, share, places, chosen)
+        table, _ = segment_table(channels, share, positions, chosen)
         tree = DecisionTreeRegressor(
             max_depth=setting.depth, min_samples_leaf=SMALLEST_LEAF, max_features=1, random_state=seed
         )
-        return cls(share, places, chosen, tree.fit(table[:, 1:], table[:, 0]))
+        return cls(share, positions, chosen, tree.fit(table[:, 1:], table[:, 0]))
 
     def patterns(self, channels: Channels) -> Float[np.ndarray, "series leaves"]:
         """The number of steps of each series in each leaf, as a fraction of its length."""
-        table, sizes = segment_table(channels, self.share, self.places, self.channels)
+        table, sizes = segment_table(channels, self.share, self.positions, self.channels)
         return bag(self.tree, table[:, 1:], sizes) * (sizes / channels.lengths).astype(np.float32)[:, None]
 
 
 def segment_table(
-    channels: Channels, share: float, places: np.ndarray, chosen: np.ndarray
+    channels: Channels, share: float, positions: np.ndarray, chosen: np.ndarray
 ) -> tuple[Float[np.ndarray, "rows segments"], Int[np.ndarray, " series"]]:
     """A table with segments as columns and the steps of all series as rows, and the rows of each series.
 
@@ -168,7 +168,7 @@ def segment_table(
     """
     lengths = channels.lengths
     sizes = np.maximum(np.round(share * lengths).astype(int), 1)
-    starts = np.round(places * (lengths - sizes)[:, None]).astype(int)
+    starts = np.round(positions * (lengths - sizes)[:, None]).astype(int)
     owner = np.repeat(np.arange(len(sizes)), sizes)
     within = np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     first = np.cumsum(lengths) - lengths

@@ -11,11 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional as torch_F
 
 from seq2tens import _checks as check
-from seq2tens.estimators.classifiers import TEST_PARAMS
-from seq2tens.estimators.networks import NetworkClassifier
-from seq2tens.nn.alignment import align
-from seq2tens.nn.convolutional import KERNELS, ConvBlock
-from seq2tens.nn.masked import check_rate, mean_pool
+from seq2tens.estimators import TEST_PARAMS, NetworkClassifier
+from seq2tens.nn import KERNEL_SIZES, ConvBlock, align, check_rate, mean_pool
 
 SequenceBatch = Float[Tensor, "batch time channels"]
 Mask = Bool[Tensor, "batch time"]
@@ -92,7 +89,7 @@ class MLSTMFCN(nn.Module):
         check_rate("dropout", dropout)
         self.in_features, self.out_features, self.dropout = in_features, width + cells, dropout
         widths = (width, 2 * width, width)
-        sizes = zip((in_features, *widths), widths, KERNELS, strict=False)
+        sizes = zip((in_features, *widths), widths, KERNEL_SIZES, strict=False)
         self.convolutions = nn.ModuleList(ConvBlock(*size) for size in sizes)
         self.excitations = nn.ModuleList(SqueezeExcitation(size) for size in widths[:-1])
         self.lstm = LastState(in_features, cells)

@@ -88,7 +88,7 @@ class MVARFClassifier(BaselineClassifier):
             pasts = pasts_of(series, order, VIEWS)
             forests = [self._grow(past, labels, n_leaves, seed) for past in pasts]
             errors = [
-                centred(self._parallel(delayed(forest.out_of_bag_errors)(past) for forest in of_view))
+                centered(self._parallel(delayed(forest.out_of_bag_errors)(past) for forest in of_view))
                 for past, of_view in zip(pasts, forests, strict=True)
             ]
             for n_views, penalty in itertools.product(range(1, VIEWS + 1), self.penalties):
@@ -101,17 +101,17 @@ class MVARFClassifier(BaselineClassifier):
 
     def _grow(self, past: Past, labels: Labels, n_leaves: int, seed: int) -> list[Forest]:
         lags = np.unique(np.linspace(1, past.values.shape[1], LAGS).round().astype(int))
-        places = list(itertools.product(range(self.n_classes_), lags))
-        seeds = np.random.default_rng(seed).integers(2**31, size=(len(places), self.n_trees))
+        combinations = list(itertools.product(range(self.n_classes_), lags))
+        seeds = np.random.default_rng(seed).integers(2**31, size=(len(combinations), self.n_trees))
         return self._parallel(
             delayed(Forest.grow)(past, np.flatnonzero(labels == label), int(n_lags), n_leaves, tree_seeds)
-            for (label, n_lags), tree_seeds in zip(places, seeds, strict=True)
+            for (label, n_lags), tree_seeds in zip(combinations, seeds, strict=True)
         )
 
     def _probabilities(self, series: Series) -> Probabilities:
         pasts = pasts_of(series, self.setting_.order, self.setting_.n_views)
         features = [
-            centred(self._parallel(delayed(forest.errors)(past) for forest in of_view))
+            centered(self._parallel(delayed(forest.errors)(past) for forest in of_view))
             for past, of_view in zip(pasts, self.forests_, strict=True)
         ]
         return self._one_hot(self.svm_.predict(np.hstack(features)))
@@ -129,17 +129,17 @@ class MVARFClassifier(BaselineClassifier):
 
 def pasts_of(series: Series, order: int, n_views: int) -> list[Past]:
     """The pasts of all series, for each of the first `n_views` views."""
-    views = [series, [standardised(values) for values in series]]
+    views = [series, [standardized(values) for values in series]]
     return [Past.of(view, order) for view in views[:n_views]]
 
 
-def standardised(values: Float[np.ndarray, "time channels"]) -> Float[np.ndarray, "time channels"]:
+def standardized(values: Float[np.ndarray, "time channels"]) -> Float[np.ndarray, "time channels"]:
     """Scale each channel to mean 0 and variance 1; a constant one is only shifted."""
     deviation = values.std(axis=0)
     return (values - values.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
 
 
-def centred(errors: list[Errors]) -> Float[np.ndarray, "series errors"]:
+def centered(errors: list[Errors]) -> Float[np.ndarray, "series errors"]:
     """Concatenate errors and subtract the mean of each series."""
     features = np.concatenate(errors, axis=1)
     return features - features.mean(axis=1, keepdims=True)

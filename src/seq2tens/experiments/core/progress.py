@@ -11,16 +11,16 @@ from rich.progress import Progress as RichProgress
 from typing_extensions import Self
 
 from seq2tens.experiments.core.processes import Outcome
-from seq2tens.training.progress import Style, clock, decide
+from seq2tens.training import ProgressStyle, format_seconds, resolve_style
 
 
 class Progress:
     """Shows cells as they finish; the styles are those of training."""
 
-    def __init__(self, style: Style, total: int, console: Console | None = None) -> None:
+    def __init__(self, style: ProgressStyle, total: int, console: Console | None = None) -> None:
         self.console = console or Console(stderr=True)
-        self.style = decide(style, self.console)
-        self.total, self.done, self.begin = total, 0, time.monotonic()
+        self.style = resolve_style(style, self.console)
+        self.total, self.done, self.started = total, 0, time.monotonic()
         columns = (TextColumn("cells"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         self.bar = RichProgress(*columns, console=self.console, disable=self.style != "bar")
         self.task = self.bar.add_task("", total=total)
@@ -40,7 +40,7 @@ class Progress:
         self.bar.advance(self.task)
         if self.style == "silent":
             return
-        seconds = (time.monotonic() - self.begin) / self.done * (self.total - self.done)
-        left = f", about {clock(seconds)} left" if self.done < self.total else ""
+        seconds = (time.monotonic() - self.started) / self.done * (self.total - self.done)
+        left = f", about {format_seconds(seconds)} left" if self.done < self.total else ""
         line = f"{outcome.cell}: {outcome} ({self.done} of {self.total}{left})"
         self.console.print(line, highlight=False, soft_wrap=True, markup=False)

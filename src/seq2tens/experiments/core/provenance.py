@@ -67,9 +67,9 @@ def parameters(network: nn.Module) -> int:
 
 def timed(work: Callable[[], T]) -> tuple[float, T]:
     """Call a function; return the seconds that it took and its result."""
-    begin = time.perf_counter()
+    start = time.perf_counter()
     result = work()
-    return time.perf_counter() - begin, result
+    return time.perf_counter() - start, result
 
 
 def columns(threads: int, code: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any
 from seq2tens import _checks as check
 from seq2tens.experiments.core.cells import AnyCell
 from seq2tens.experiments.core.processes import KILLED, Outcome, Processes, Request
-from seq2tens.experiments.core.progress import Style
+from seq2tens.experiments.core.progress import ProgressStyle
 from seq2tens.experiments.core.runner import Summary, collect, prepare, record
 
 # How often a cell is submitted again after its machine was lost.
@@ -35,7 +35,7 @@ def run_on_ray(
     threads: int = 1,
     data: str | Path | None = None,
     scratch: str | Path | None = None,
-    progress: Style = "auto",
+    progress: ProgressStyle = "auto",
     **options: Any,
 ) -> Summary:
     """Run every cell that is not in the table yet, each as a task of a Ray cluster.

@@ -14,7 +14,7 @@ from seq2tens._storage import exclusive
 from seq2tens.experiments.core import registry
 from seq2tens.experiments.core.cells import AnyCell
 from seq2tens.experiments.core.processes import Outcome, Processes, Request
-from seq2tens.experiments.core.progress import Progress, Style
+from seq2tens.experiments.core.progress import Progress, ProgressStyle
 
 
 @dataclass
@@ -41,7 +41,7 @@ def run(
     threads: int | None = None,
     data: str | Path | None = None,
     scratch: str | Path | None = None,
-    progress: Style = "auto",
+    progress: ProgressStyle = "auto",
     **options: Any,
 ) -> Summary:
     """Run every cell that is not in the table yet, each in a separate process.
@@ -114,7 +114,7 @@ def record(outcome: Outcome, request: Request, results: str | Path) -> Outcome:
     return outcome if added else Outcome(outcome.cell)
 
 
-def collect(outcomes: Iterator[Outcome], total: int, progress: Style) -> Summary:
+def collect(outcomes: Iterator[Outcome], total: int, progress: ProgressStyle) -> Summary:
     """Show outcomes as they arrive, and summarise them."""
     summary = Summary()
     with Progress(progress, total) as display:

@@ -12,9 +12,8 @@ import numpy as np
 from jaxtyping import Float
 
 from seq2tens import _checks as check
-from seq2tens.data import Incomplete, Scaler, healing_mnist, mnist, physionet2012, sprites
-from seq2tens.data.arrays import from_cube
-from seq2tens.data.datasets._folders import dataset_folder, existing
+from seq2tens.data import Incomplete, Scaler, from_cube, healing_mnist, mnist, physionet2012, sprites
+from seq2tens.data.datasets import dataset_folder, existing_file
 from seq2tens.experiments.imputation.models import SETTINGS
 from seq2tens.models.gpvae import Part
 
@@ -84,7 +83,7 @@ def _physionet(folder: str | None) -> Parts:
     """
     stays = physionet2012.grid(physionet2012.load_set("a", folder, pick="last").stays, pick="last")
     measured = np.flatnonzero(stays.observed.any(axis=(1, 2)))
-    stays = with_holes(standardised(stays[measured]))
+    stays = with_holes(standardized(stays[measured]))
     return Parts(stays, None, stays, np.asarray(stays.labels), orders=ORDERS)
 
 
@@ -94,7 +93,7 @@ _LOADERS: dict[str, _Loader] = {"hmnist": _healing_mnist, "sprites": _sprites, "
 def _figures_present(folder: str | Path | None) -> None:
     files = dataset_folder(folder, "sprites")
     for name in (sprites.PALETTE, sprites.PICTURES):
-        existing(files / name)
+        existing_file(files / name)
 
 
 _PRESENCE: dict[str, Callable[[str | Path | None], object]] = {
@@ -104,7 +103,7 @@ _PRESENCE: dict[str, Callable[[str | Path | None], object]] = {
 }
 
 
-def standardised(part: Incomplete) -> Incomplete:
+def standardized(part: Incomplete) -> Incomplete:
     """Scale each channel to mean 0 and variance 1 over observed entries; a constant one is only shifted."""
     scaler = Scaler().fit(from_cube(part.with_nan))
     scaled = scaler.transform(from_cube(part.truth)).values

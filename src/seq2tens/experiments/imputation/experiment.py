@@ -37,8 +37,7 @@ from seq2tens.experiments.imputation.scores import (
 )
 from seq2tens.experiments.imputation.table import TABLE, ImputationCell, ImputationRow, is_trained
 from seq2tens.models.gpvae import GPVAE, HELD_OUT_METRICS, IncompleteSource, NegativeElbo
-from seq2tens.training import CSVLog, Result, Source, Subset, fit
-from seq2tens.training.rng import initial
+from seq2tens.training import CSVLog, Result, Source, Subset, fit, seeded_initialization
 
 SIMPLE_FILLS: dict[str, Fill] = {"mean": by_mean, "forward": by_forward}
 # Columns about training, for rules that are not trained.
@@ -191,7 +190,7 @@ def _new_imputer(cell: ImputationCell) -> Any:
 
 
 def _train_network(cell: ImputationCell, parts: Parts, checkpoint: Path | None) -> Trained:
-    with initial(cell.seed):
+    with seeded_initialization(cell.seed):
         model = network(cell.dataset, cell.model)
     watched = None
     if parts.watched is not None:

@@ -15,7 +15,7 @@ from seq2tens.experiments.report.figures import MARKERS
 from seq2tens.experiments.report.style import BLUE, FAINT, INK, ORANGE, WIDTH, styled
 
 LINES = ("missing", "imputed", "original")
-_COLOURS = (ORANGE, BLUE, INK, FAINT)
+_COLORS = (ORANGE, BLUE, INK, FAINT)
 
 
 class Line(NamedTuple):
@@ -79,6 +79,6 @@ def _axes(height: float) -> tuple[Figure, Axes]:
 
 def _draw(axes: Axes, lines: Sequence[Line]) -> None:
     for i, line in enumerate(lines):
-        colour, marker = _COLOURS[i % len(_COLOURS)], MARKERS[i % len(MARKERS)]
-        axes.plot(line.x, line.y, label=line.label, lw=1.4, ms=4, color=colour, marker=marker)
+        color, marker = _COLORS[i % len(_COLORS)], MARKERS[i % len(MARKERS)]
+        axes.plot(line.x, line.y, label=line.label, lw=1.4, ms=4, color=color, marker=marker)
     axes.figure.legend(loc="outside lower center", ncols=2)

@@ -9,8 +9,7 @@ from typing import Any
 
 from seq2tens import _checks as check
 from seq2tens.models.gpvae import GPVAE, Prior
-from seq2tens.training import Constant, Recipe, StepDecay
-from seq2tens.training.schedules import Schedule
+from seq2tens.training import Constant, Recipe, Schedule, StepDecay
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -44,7 +44,7 @@ COLUMNS = {
     "sprites-conv256": ("nll", "mse", "coverage"),
     "physionet": ("nll", "mse", "auroc", "coverage"),
 }
-_COLOURS = (
+_COLORS = (
     "Colours lie between 0 and 1, and the published decoder has a Gaussian with variance 1: NLL is at "
     "least 0.919, and intervals are far too wide."
 )
@@ -54,8 +54,8 @@ NOTES = {
         "are rounded to 0 or 1, as published. The interval of 90 % of a pixel is the smallest set of values "
         "with that probability, so that more than 90 % may lie in it."
     ),
-    "sprites": _COLOURS,
-    "sprites-conv256": f"{_COLOURS} Published: 0.0014 and 0.0013.",
+    "sprites": _COLORS,
+    "sprites-conv256": f"{_COLORS} Published: 0.0014 and 0.0013.",
     "physionet": (
         "NLL and MSE are means over holes, a tenth of the observed values, in units of each variable's "
         "deviation. AUROC is that of a logistic regression for death in hospital on imputed stays, fitted to "

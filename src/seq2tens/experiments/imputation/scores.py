@@ -185,8 +185,8 @@ class Tally:
         self.predicted += np.bincount(level, chance, minlength=LEVELS)
         self.frequencies += np.bincount(level, truth, minlength=LEVELS)
         # Whether the truth is in the smallest set of values with enough probability.
-        sure = np.where(truth > 0.5, chance, 1 - chance) > 1 - COVERAGE
-        self.covered += int(sure.sum())
+        confident = np.where(truth > 0.5, chance, 1 - chance) > 1 - COVERAGE
+        self.covered += int(confident.sum())
 
     def _count_places(self, place: np.ndarray, truth: np.ndarray) -> None:
         needed = np.abs(2 * place - 1)  # the level of the smallest central interval that contains the truth

@@ -23,7 +23,7 @@ def single_runs(rows: Sequence[MortalityRow]) -> Table | None:
         for (model, recipe), rows in grouped(chosen, "model", "recipe").items()
         if (theirs := RUNS.get(model))
     ]
-    compared = [f"{title}{what}" for title in ("AUPRC", "AUROC") for what in ("", ", their range")]
+    compared = [f"{title}{suffix}" for title in ("AUPRC", "AUROC") for suffix in ("", ", their range")]
     header = ("model", "recipe", "runs", "accuracy", "their range", "p", *compared, "epochs", "best epochs")
     notes = (
         "Means of our runs; a star where the mean lies in the range of the authors' five runs. p is that of "

@@ -9,14 +9,20 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from seq2tens.data import Labelled, Preparation, Scaler, Sequences
-from seq2tens.data.batches import Batch, PaddedIndex
+from seq2tens.data import (
+    Batch,
+    Labelled,
+    PaddedIndex,
+    Preparation,
+    Scaler,
+    Sequences,
+    last_observed,
+    values_at,
+)
 from seq2tens.data.datasets.physionet2012 import Stays
-from seq2tens.data.filling import last_observed, values_at
-from seq2tens.estimators.networks import forward
+from seq2tens.estimators import forward_batch
 from seq2tens.models.irregular import IrregularScaler, IrregularSource
-from seq2tens.training import CrossEntropy, Loss, SequenceBatch, SequenceSource, Source
-from seq2tens.training.losses import LossFunction
+from seq2tens.training import CrossEntropy, Loss, LossFunction, SequenceBatch, SequenceSource, Source
 
 
 class Inputs(Protocol):
@@ -36,7 +42,7 @@ class Complete:
     def __init__(self, stays: Stays) -> None:
         self.preparation = Preparation(since_observed=True).fit(stays.train.sequences)
         self.sizes: dict[str, Any] = {"in_features": self.preparation.n_outputs}
-        self.loss: LossFunction = CrossEntropy(forward)
+        self.loss: LossFunction = CrossEntropy(forward_batch)
 
     def source(self, part: Labelled) -> Source:
         """Batches of a part of the stays."""
@@ -91,9 +97,9 @@ class FrontPadded(SequenceSource):
         """The chosen rows, without a mask: for the network, the padding is part of the sequence."""
         step = torch.arange(self.n_steps) - (self.n_steps - self.lengths[rows])[:, None]
         padding = step < 0
-        places = (self.steps.starts[rows][:, None] + step).masked_fill_(padding, 0)
+        indices = (self.steps.starts[rows][:, None] + step).masked_fill_(padding, 0)
         assert self.labels is not None
-        values = PaddedIndex(places, padding, None).gather(self.values)
+        values = PaddedIndex(indices, padding, None).gather(self.values)
         return SequenceBatch(values, None, self.labels[rows], None)
 
 
@@ -118,7 +124,7 @@ def _labels(part: Labelled) -> Int[Tensor, " rows"]:
 
 def _binary(model: nn.Module, batch: SequenceBatch) -> tuple[Float[Tensor, "rows 2"], Tensor]:
     """Logits of both classes, from the logit of death."""
-    logit, labels = forward(model, batch)
+    logit, labels = forward_batch(model, batch)
     return nn.functional.pad(logit, (1, 0)), labels
 
 

@@ -17,16 +17,14 @@ from torch import Tensor, nn
 from seq2tens import _checks as check
 from seq2tens.data import physionet2012
 from seq2tens.data.datasets.physionet2012 import Stays
-from seq2tens.estimators.networks import accuracy
+from seq2tens.estimators import accuracy
 from seq2tens.experiments.core import provenance
 from seq2tens.experiments.core.registry import Experiment
 from seq2tens.experiments.mortality.data import Inputs
 from seq2tens.experiments.mortality.models import MODELS
 from seq2tens.experiments.mortality.recipes import PAPER
 from seq2tens.experiments.mortality.table import EPOCHS, MEASURES, TABLE, MortalityCell, MortalityRow
-from seq2tens.training import Result, Source, fit
-from seq2tens.training.metrics import Metric, validate
-from seq2tens.training.rng import initial
+from seq2tens.training import Metric, Result, Source, fit, seeded_initialization, validate
 
 EXPERIMENT = Experiment(
     name="mortality",
@@ -141,7 +139,7 @@ def train(
     """Train a network; return it with the weights of its best epoch, and the result of the training."""
     setup = MODELS[cell.model].setups[cell.recipe]
     settings = MODELS[cell.model].resolve(cell.recipe, cell.settings)
-    with initial(cell.seed):
+    with seeded_initialization(cell.seed):
         network = setup.network(inputs, settings)
     result = fit(
         network,

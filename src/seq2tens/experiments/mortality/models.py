@@ -12,7 +12,7 @@ from torch import nn
 
 from seq2tens import _checks as check
 from seq2tens.data.datasets.physionet2012 import Stays
-from seq2tens.estimators.networks import WithHead
+from seq2tens.estimators import WithHead
 from seq2tens.experiments.mortality import recipes
 from seq2tens.experiments.mortality.data import AsMeasured, Complete, Inputs, ZerosInFront
 from seq2tens.models.irregular import NETWORKS

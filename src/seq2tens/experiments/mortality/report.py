@@ -63,9 +63,7 @@ def final_runs(rows: Sequence[MortalityRow]) -> list[FinalRuns]:
     finals = [row for row in rows if row.purpose == "final"]
     groups = grouped(finals, "model", "settings", "epoch_limit", "recipe", "split")
     order = in_order((row.model for row in finals), MODELS)
-    return [
-        FinalRuns(groups[place], *place) for place in sorted(groups, key=lambda place: order.index(place[0]))
-    ]
+    return [FinalRuns(groups[key], *key) for key in sorted(groups, key=lambda key: order.index(key[0]))]
 
 
 def label(model: str) -> str:

@@ -51,8 +51,8 @@ def critical_difference(ranking: Ranking, labels: Mapping[str, str]) -> Figure:
 
 def _enclosing_integers(low: float, high: float) -> tuple[int, int]:
     """The integers that enclose a range of ranks."""
-    begin = int(np.floor(low))
-    return begin, max(int(np.ceil(high)), begin + 1)
+    low_end = int(np.floor(low))
+    return low_end, max(int(np.ceil(high)), low_end + 1)
 
 
 def _draw_scale(ax: Axes, low: int, high: int) -> None:
@@ -80,11 +80,11 @@ def boxes(ours: Mapping[str, Sequence[float]], paper: Mapping[str, Sequence[floa
     names = list(ours)
     figure = Figure(figsize=(WIDTH, 0.9 + 0.42 * len(names)), layout="constrained")
     ax = figure.subplots()
-    places = np.arange(len(names), dtype=float)
-    _draw_boxes(ax, [ours[name] for name in names], places - 0.17, BLUE, "")
+    positions = np.arange(len(names), dtype=float)
+    _draw_boxes(ax, [ours[name] for name in names], positions - 0.17, BLUE, "")
     shared = [i for i, name in enumerate(names) if paper.get(name)]
-    _draw_boxes(ax, [paper[names[i]] for i in shared], places[shared] + 0.19, FAINT, "////")
-    ax.set_yticks(places, names, parse_math=False)
+    _draw_boxes(ax, [paper[names[i]] for i in shared], positions[shared] + 0.19, FAINT, "////")
+    ax.set_yticks(positions, names, parse_math=False)
     ax.set_ylim(len(names) - 0.4, -0.6)
     ax.set_xlabel("accuracy on a data set: ours (blue, dots) and the paper's on the same ones (hatched)")
     ax.grid(axis="x")
@@ -92,12 +92,14 @@ def boxes(ours: Mapping[str, Sequence[float]], paper: Mapping[str, Sequence[floa
     return figure
 
 
-def _draw_boxes(ax: Axes, values: list[Sequence[float]], places: np.ndarray, color: str, hatch: str) -> None:
+def _draw_boxes(
+    ax: Axes, values: list[Sequence[float]], positions: np.ndarray, color: str, hatch: str
+) -> None:
     if not values:
         return
     parts = ax.boxplot(
         [list(numbers) for numbers in values],
-        positions=places.tolist(),
+        positions=positions.tolist(),
         orientation="horizontal",
         widths=0.28,
         whis=(0, 100),
@@ -110,8 +112,8 @@ def _draw_boxes(ax: Axes, values: list[Sequence[float]], places: np.ndarray, col
     for box in parts["boxes"]:
         box.set(facecolor="none" if hatch else f"{color}55", edgecolor=color, hatch=hatch)
     if not hatch:
-        for numbers, place in zip(values, places, strict=True):
-            ax.plot(list(numbers), [place] * len(numbers), "o", color=color, ms=2.6, mew=0, alpha=0.8)
+        for numbers, position in zip(values, positions, strict=True):
+            ax.plot(list(numbers), [position] * len(numbers), "o", color=color, ms=2.6, mew=0, alpha=0.8)
 
 
 @dataclass(frozen=True)
@@ -155,8 +157,8 @@ def _stretch(accuracy: np.ndarray) -> np.ndarray:
     return -np.log10(np.maximum(1.01 - accuracy, 1e-3))
 
 
-def _shrink(place: np.ndarray) -> np.ndarray:
-    return 1.01 - 10.0**-place
+def _shrink(value: np.ndarray) -> np.ndarray:
+    return 1.01 - 10.0**-value
 
 
 def _draw_points(ax: Axes, points: Sequence[Point], number: int) -> None:
@@ -176,10 +178,8 @@ def _draw_points(ax: Axes, points: Sequence[Point], number: int) -> None:
 def _label_outliers(ax: Axes, points: Sequence[Point], limit: float, most: int = 6) -> None:
     for point in sorted(points, key=lambda point: -abs(point.ours - point.published))[:most]:
         if abs(point.ours - point.published) > limit:
-            place = (point.published, point.ours)
-            ax.annotate(
-                point.dataset, place, (5, -8), textcoords="offset points", fontsize=7, parse_math=False
-            )
+            xy = (point.published, point.ours)
+            ax.annotate(point.dataset, xy, (5, -8), textcoords="offset points", fontsize=7, parse_math=False)
 
 
 @styled
@@ -199,16 +199,16 @@ def posterior_bars(posteriors: Sequence[Posterior], labels: Mapping[str, str]) -
 
 
 def _draw_bars(ax: Axes, posteriors: Sequence[Posterior], labels: Mapping[str, str]) -> None:
-    places = range(len(posteriors))
+    positions = range(len(posteriors))
     probabilities = np.array([posterior.probabilities for posterior in posteriors])
-    begin = np.zeros(len(posteriors))
-    looks = {"better": (2, BLUE, ""), "equivalent": (1, "none", ""), "worse": (0, PALE, "////")}
-    for name, (column, color, hatch) in looks.items():
+    left = np.zeros(len(posteriors))
+    styles = {"better": (2, BLUE, ""), "equivalent": (1, "none", ""), "worse": (0, PALE, "////")}
+    for name, (column, color, hatch) in styles.items():
         width = probabilities[:, column]
         ax.barh(
-            places,
+            positions,
             width,
-            left=begin,
+            left=left,
             color=color,
             edgecolor=INK,
             lw=0.7,
@@ -216,11 +216,11 @@ def _draw_bars(ax: Axes, posteriors: Sequence[Posterior], labels: Mapping[str, s
             label=name,
             height=0.72,
         )
-        begin = begin + width
-    for place, row in zip(places, probabilities, strict=True):
-        ax.text(1.01, place, f"{row[2]:.2f}", va="center", fontsize=8)
+        left = left + width
+    for position, row in zip(positions, probabilities, strict=True):
+        ax.text(1.01, position, f"{row[2]:.2f}", va="center", fontsize=8)
     ax.axvline(0.5, color=INK, lw=0.7, ls=(0, (2, 2)))
-    ax.set_yticks(places, [labels[posterior.left] for posterior in posteriors], parse_math=False)
+    ax.set_yticks(positions, [labels[posterior.left] for posterior in posteriors], parse_math=False)
     ax.set(xlim=(0, 1), ylim=(len(posteriors) - 0.4, -0.6))
     ax.tick_params(left=False)
     ax.spines[["left", "bottom"]].set_visible(False)
@@ -245,9 +245,9 @@ def _draw_triangle(ax: Axes, posterior: Posterior, labels: Mapping[str, str]) ->
     top = np.sqrt(3) / 2
     corners = np.array([[0, 0], [0.5, top], [1, 0]])  # left, equivalent, right
     shades = LinearSegmentedColormap.from_list("shades", [f"{BLUE}22", BLUE])
-    places = posterior.sample @ corners
+    points = posterior.sample @ corners
     drawn = ax.hexbin(
-        *places.T, gridsize=(34, 20), extent=(0, 1, 0, top), mincnt=1, bins="log", cmap=shades, lw=0
+        *points.T, gridsize=(34, 20), extent=(0, 1, 0, top), mincnt=1, bins="log", cmap=shades, lw=0
     )
     drawn.set_rasterized(True)  # hundreds of shapes would make up most of a page
     ax.plot(*corners[[0, 1, 2, 0]].T, color=INK, lw=1)

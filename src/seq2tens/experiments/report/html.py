@@ -131,7 +131,7 @@ def _unfold(table: Table, name: str) -> str:
     idle = [(sum(table.idle_rows), "row"), (sum(table.idle_columns), "column")]
     if all(table.idle_rows) or not any(number for number, _ in idle):
         return ""
-    texts = " and ".join(f"{number} {what}{'s' * (number > 1)}" for number, what in idle if number)
+    texts = " and ".join(f"{number} {noun}{'s' * (number > 1)}" for number, noun in idle if number)
     label = f'<label for="{name}-idle">Show {texts} not run yet</label>'
     return f'<input type="checkbox" class="unfold" id="{name}-idle">\n{label}\n'
 

@@ -46,15 +46,15 @@ def _verdict(entry: Entry) -> str:
 def _bars(counts: dict[str, Counter[str]]) -> Figure:
     figure = Figure(figsize=(WIDTH, 0.55 + 0.62 * len(counts)), layout="constrained")
     ax = figure.subplots()
-    places = np.arange(len(counts))
+    positions = np.arange(len(counts))
     totals = np.array([sum(number[verdict] for verdict in VERDICTS) for number in counts.values()])
-    begin = np.zeros(len(counts))
-    for verdict, (colour, hatch) in VERDICTS.items():
+    left = np.zeros(len(counts))
+    for verdict, (color, hatch) in VERDICTS.items():
         width = np.array([number[verdict] for number in counts.values()]) / totals
-        ax.barh(places, width, 0.42, begin, color=colour, edgecolor=INK, lw=0.7, hatch=hatch, label=verdict)
-        begin = begin + width
-    for place, (title, number) in zip(places, counts.items(), strict=True):
-        ax.text(0, place - 0.29, _line(title, number), va="bottom", parse_math=False)
+        ax.barh(positions, width, 0.42, left, color=color, edgecolor=INK, lw=0.7, hatch=hatch, label=verdict)
+        left = left + width
+    for position, (title, number) in zip(positions, counts.items(), strict=True):
+        ax.text(0, position - 0.29, _line(title, number), va="bottom", parse_math=False)
     ax.set(xlim=(0, 1), ylim=(len(counts) - 0.6, -0.75))
     ax.set_axis_off()
     figure.legend(loc="outside lower left", ncols=len(VERDICTS))

@@ -122,5 +122,5 @@ def provenance(rows: Sequence[AnyRow], experiment: Experiment) -> Part:
     notes = ("A + marks a source tree with changes that were not committed.",)
     header = ("commit", "runs", "first finished (UTC)", "last finished (UTC)", "versions")
     table = Table("provenance", "Commits and versions", header, tuple(lines), notes=notes)
-    how = f"`{experiment.command}` adds runs to the table, and skips those that are there."
-    return Part("Where the numbers come from", (how, table))
+    usage = f"`{experiment.command}` adds runs to the table, and skips those that are there."
+    return Part("Where the numbers come from", (usage, table))

@@ -23,7 +23,7 @@ INK, FAINT = "#1b1f24", "#8a929b"
 BLUE, ORANGE, PALE = "#2f6db3", "#c9752d", "#b9c3cd"
 WIDTH = 7.2  # inches
 # Size of the palette of an image inside a figure.
-COLOURS = 128
+COLORS = 128
 # The prefix of matplotlib's names of glyphs.
 LETTER = "DejaVuSans-"
 # Redundant spaces in a path: around letters and at its ends.
@@ -79,7 +79,7 @@ def svg(figure: Figure, title: str, prefix: str) -> str:
         .replace("xlink:href", "href")
     )
     body = re.sub(r"\s*<metadata>.*?</metadata>", "", body, count=1, flags=re.DOTALL)
-    body = _short_names(_few_colours(_short_numbers(body)), f"{zlib.crc32(prefix.encode()):x}")
+    body = _short_names(_few_colors(_short_numbers(body)), f"{zlib.crc32(prefix.encode()):x}")
     label = escape(title, quote=True)
     return body.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1).strip()
 
@@ -104,7 +104,7 @@ def _short_numbers(body: str) -> str:
     return re.sub(r">\s+<", "><", re.sub(r"<!--.*?-->", "", body, flags=re.DOTALL))
 
 
-def _few_colours(body: str) -> str:
+def _few_colors(body: str) -> str:
     """Reduce opaque images inside to a palette, at less than half the size."""
     return re.sub(r'(?<="data:image/png;base64,)[^"]*', lambda match: _palette(match[0]), body)
 
@@ -114,7 +114,7 @@ def _palette(encoded: str) -> str:
     if image.mode == "RGBA" and image.getchannel("A").getextrema() != (255, 255):
         return "".join(encoded.split())
     file = io.BytesIO()
-    image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(file, "png", optimize=True)
+    image.convert("RGB").quantize(COLORS, dither=Image.Dither.NONE).save(file, "png", optimize=True)
     return base64.b64encode(file.getvalue()).decode()
 
 

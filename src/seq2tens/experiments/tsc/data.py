@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from seq2tens.data import Labelled, Preparation, to_aeon
-from seq2tens.estimators.networks import auto_scaling
+from seq2tens.estimators import auto_scaling
 from seq2tens.experiments.tsc.models import Model
 
 

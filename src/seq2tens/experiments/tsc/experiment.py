@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from seq2tens import _checks as check
+from seq2tens._archives import ENVIRONMENT
 from seq2tens.data import available_datasets, load_dataset
-from seq2tens.data.datasets._folders import ENVIRONMENT
 from seq2tens.experiments.core import provenance
 from seq2tens.experiments.core.registry import Experiment
 from seq2tens.experiments.tsc.data import collections, published_collections

@@ -15,7 +15,7 @@ from seq2tens.experiments.report.tables import NONE, Entry, Table, count, signed
 from seq2tens.experiments.tsc import tables
 from seq2tens.experiments.tsc.comparison import gains, padding, single_runs
 from seq2tens.experiments.tsc.experiment import EXPERIMENT
-from seq2tens.experiments.tsc.results import Results, label, published, published_scores, summarise
+from seq2tens.experiments.tsc.results import Results, label, published, published_scores, summarize
 from seq2tens.experiments.tsc.table import NO_RECIPE, RECIPES, Row, grid
 from seq2tens.experiments.tsc.tables import LARGE_DIFFERENCE
 
@@ -49,8 +49,8 @@ def section(rows: Sequence[Row], **options: Any) -> Section:
     """The section about finished cells; `options` as in `ReportOptions`."""
     scope = ReportOptions(**options)
     recipes = in_order([*RECIPES, *(row.recipe for row in rows if row.recipe != NO_RECIPE)], RECIPES)
-    trained = tuple(summarise(rows, recipe) for recipe in recipes)
-    finished = _Finished(rows, trained, summarise(rows, NO_RECIPE))
+    trained = tuple(summarize(rows, recipe) for recipe in recipes)
+    finished = _Finished(rows, trained, summarize(rows, NO_RECIPE))
     parts = [_overview(finished), _accuracies(finished, scope.details), _ranks(finished, scope.details)]
     if scope.details:
         parts += [_signed_ranks(finished, scope.samples), _distributions(finished)]

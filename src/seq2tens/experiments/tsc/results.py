@@ -76,7 +76,7 @@ class Results:
         )
 
 
-def summarise(rows: Sequence[Row], recipe: str) -> Results:
+def summarize(rows: Sequence[Row], recipe: str) -> Results:
     """Group the finished cells of a recipe."""
     groups = grouped([row for row in rows if row.recipe == recipe], "dataset", "model")
     return Results(recipe, {(place[0], place[1]): CellRuns(group) for place, group in groups.items()})

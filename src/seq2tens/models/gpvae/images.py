@@ -51,12 +51,12 @@ def fold_patches(
 
     Busy pixels, in order, add the rows of `added`; each of the others adds `idle`.
     """
-    (n, height, width), colours = busy.shape, len(idle) // 9
-    size = (n, height + 2, width + 2, colours)  # with an edge around every picture
+    (n, height, width), colors = busy.shape, len(idle) // 9
+    size = (n, height + 2, width + 2, colors)  # with an edge around every picture
     picture, row, column = busy.nonzero(as_tuple=True)
-    corners = ((picture * size[1] + row) * size[2] + column) * colours
-    rows, run = torch.arange(3, device=busy.device), torch.arange(3 * colours, device=busy.device)
-    places = corners[:, None, None] + rows[:, None] * size[2] * colours + run
+    corners = ((picture * size[1] + row) * size[2] + column) * colors
+    rows, run = torch.arange(3, device=busy.device), torch.arange(3 * colors, device=busy.device)
+    places = corners[:, None, None] + rows[:, None] * size[2] * colors + run
     total = added.new_zeros(math.prod(size)).index_add(0, places.flatten(), (added - idle).flatten())
     without = torch_F.conv_transpose2d(
         idle.new_ones(1, 1, height, width), idle.view(1, 3, 3, -1).permute(0, 3, 1, 2), padding=1
@@ -103,7 +103,7 @@ def _backward(
 
 def _patches(pictures: Pictures) -> tuple[Bool[Tensor, "n height width"], Patches]:
     """Find pixels with nonzero neighbourhoods, and return these; rows of zeros follow, for other pixels."""
-    busy = _with_neighbours((pictures != 0).any(-1))
+    busy = _with_neighbors((pictures != 0).any(-1))
     patches = _windows(pictures)[busy].flatten(1)
     return busy, torch_F.pad(patches, (0, 0, 0, SLICES - len(patches) % SLICES))
 
@@ -114,7 +114,7 @@ def _windows(pictures: Pictures) -> Float[Tensor, "n height width 3 3 colours"]:
     return padded.unfold(1, 3, 1).unfold(2, 3, 1).permute(0, 1, 2, 4, 5, 3)
 
 
-def _with_neighbours(marked: Bool[Tensor, "n height width"]) -> Bool[Tensor, "n height width"]:
+def _with_neighbors(marked: Bool[Tensor, "n height width"]) -> Bool[Tensor, "n height width"]:
     padded = torch_F.pad(marked, (1, 1, 1, 1))
     rows = padded[:, :, :-2] | padded[:, :, 1:-1] | padded[:, :, 2:]
     return rows[:, :-2] | rows[:, 1:-1] | rows[:, 2:]

@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from seq2tens import _checks as check
 from seq2tens import functional as F
 from seq2tens.models.gpvae.images import convolved_twice, fold_patches
-from seq2tens.nn import BiLS2T
-from seq2tens.nn.dense import Dense
+from seq2tens.nn import BiLS2T, Dense
 
 Values = Float[Tensor, "batch time channels"]
 Mask = Bool[Tensor, "batch time"]
@@ -29,14 +28,14 @@ def dense_layers(in_features: int, sizes: Sequence[int], out_features: int) -> n
     widths = [in_features, *sizes, out_features]
     layers: list[nn.Module] = []
     for before, after in pairwise(widths):
-        layers += [glorot_initialised(Dense(before, after)), nn.ReLU()]
+        layers += [glorot_initialized(Dense(before, after)), nn.ReLU()]
     return nn.Sequential(*layers[:-1])
 
 
 Layer = TypeVar("Layer", nn.Linear, nn.Conv2d)
 
 
-def glorot_initialised(layer: Layer) -> Layer:
+def glorot_initialized(layer: Layer) -> Layer:
     """Initialise the layer with Glorot uniform weights and a bias of 0, and return it."""
     nn.init.xavier_uniform_(layer.weight)
     if layer.bias is not None:
@@ -62,9 +61,9 @@ class ImagePreprocessor(nn.Module):
     ) -> None:
         super().__init__()
         self.image_shape, self.last_relu = image_shape, last_relu
-        colours = image_shape[2]
-        self.first = glorot_initialised(nn.Conv2d(colours, width, 3, padding="same"))
-        self.second = glorot_initialised(nn.Conv2d(width, colours, 3, padding="same"))
+        colors = image_shape[2]
+        self.first = glorot_initialized(nn.Conv2d(colors, width, 3, padding="same"))
+        self.second = glorot_initialized(nn.Conv2d(width, colors, 3, padding="same"))
 
     def forward(self, x: Values) -> Values:
         """Apply the convolutions to all steps at once."""
@@ -75,9 +74,9 @@ class ImagePreprocessor(nn.Module):
         images = x.reshape(-1, *self.image_shape).permute(0, 3, 1, 2)
         if images.shape[1] == 1 and not x.requires_grad and bool(((x == 0) | (x == 1)).all()):
             return self._black_and_white(images[:, 0]).view(x.shape)
-        return self._coloured(images).permute(0, 2, 3, 1).reshape(x.shape)
+        return self._colored(images).permute(0, 2, 3, 1).reshape(x.shape)
 
-    def _coloured(self, images: Float[Tensor, "n colours height width"]) -> Tensor:
+    def _colored(self, images: Float[Tensor, "n colours height width"]) -> Tensor:
         if images.requires_grad or torch.is_autocast_enabled(images.device.type):
             return self.second(self.first(images).relu())
         bias, last_bias = self.first.bias, self.second.bias
@@ -87,7 +86,7 @@ class ImagePreprocessor(nn.Module):
         return (y + last_bias).permute(0, 3, 1, 2)
 
     def _black_and_white(self, images: Float[Tensor, "n height width"]) -> Tensor:
-        codes, table = _neighbourhoods(images), self._table(images)
+        codes, table = _neighborhoods(images), self._table(images)
         busy = codes != 0
         y = fold_patches(busy, table.index_select(0, codes[busy]), table[0])
         assert self.second.bias is not None
@@ -100,7 +99,7 @@ class ImagePreprocessor(nn.Module):
         return hidden.relu() @ self.second.weight[0].flip(1, 2).flatten(1)
 
 
-def _neighbourhoods(images: Float[Tensor, "n height width"]) -> Int[Tensor, "n height width"]:
+def _neighborhoods(images: Float[Tensor, "n height width"]) -> Int[Tensor, "n height width"]:
     """Encode the 3 x 3 pixels around each pixel as bits of a number, row by row; 0 beyond the edge."""
     padded = nn.functional.pad(images.to(torch.int32), (1, 1, 1, 1))
     rows = padded[:, :, :-2] + 2 * padded[:, :, 1:-1] + 4 * padded[:, :, 2:]
@@ -144,9 +143,9 @@ class LevelNorm(nn.Module):
             mask = levels.new_ones(levels.shape[:2], dtype=torch.bool)
         inside = mask[:, :, None, None]
         levels = torch.where(inside, levels, 0.0)
-        centred = levels - F.masked_mean(levels.mean(3), mask)[:, None, :, None]
-        variance = F.masked_mean(centred.square().mean(3), mask)[:, None, :, None]
-        return torch.where(inside, centred * (variance + self.eps).rsqrt() * weight + bias, 0.0)
+        centered = levels - F.masked_mean(levels.mean(3), mask)[:, None, :, None]
+        variance = F.masked_mean(centered.square().mean(3), mask)[:, None, :, None]
+        return torch.where(inside, centered * (variance + self.eps).rsqrt() * weight + bias, 0.0)
 
     def _scale_and_shift(self, time: int) -> tuple[Tensor, Tensor]:
         if self.steps is None:

@@ -90,11 +90,11 @@ class Prior:
 
         If `times` is a number of steps, the factor is cached.
         """
-        dtype, place = dtype or torch.get_default_dtype(), torch.device(device or "cpu")
+        dtype, chosen_device = dtype or torch.get_default_dtype(), torch.device(device or "cpu")
         if isinstance(times, Tensor):
-            return self._factorize(times, dtype, place)
+            return self._factorize(times, dtype, chosen_device)
         check.positive_int("times", times)
-        return _cached_factor(self, times, dtype, place)
+        return _cached_factor(self, times, dtype, chosen_device)
 
     def _factorize(
         self, times: int | Float[Tensor, " time"], dtype: torch.dtype, device: torch.device

@@ -11,8 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from seq2tens.data import Incomplete, Sequences
-from seq2tens.data.batches import PackedSteps, content_digest
+from seq2tens.data import Incomplete, PackedSteps, Sequences, content_digest
 
 
 class IncompleteBatch(NamedTuple):

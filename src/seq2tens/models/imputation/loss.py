@@ -9,9 +9,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from seq2tens.data import Sequences
-from seq2tens.data.batches import PackedSteps, content_digest
-from seq2tens.data.elapsed import since_start
+from seq2tens.data import PackedSteps, Sequences, content_digest, since_start
 from seq2tens.models.imputation.hiding import Hide, hidden_entries
 from seq2tens.models.imputation.network import LEVELS, MEDIAN, Entries, GapBatch
 

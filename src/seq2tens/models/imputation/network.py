@@ -11,10 +11,7 @@ from torch.nn import functional as torch_F
 
 from seq2tens._moved import moved_attributes
 from seq2tens.models.imputation.past import FEATURES, look_back
-from seq2tens.nn import LS2T, MaskedConv
-from seq2tens.nn.alignment import Series
-from seq2tens.nn.context import Network, Whole
-from seq2tens.nn.dense import Dense
+from seq2tens.nn import LS2T, Dense, MaskedConv, Network, Series, Whole
 
 # Levels of the predicted quantiles of an entry; the fourth is the median.
 LEVELS = (0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from seq2tens.data import Scaler, Sequences
-from seq2tens.data.preparation import single_steps
+from seq2tens.data import Scaler, Sequences, single_steps
 
 
 class IrregularScaler:

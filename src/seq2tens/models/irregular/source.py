@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from seq2tens import _checks as check
-from seq2tens.data import Batch, Sequences, collate
-from seq2tens.data.batches import content_digest
+from seq2tens.data import Batch, Sequences, collate, content_digest
 
 
 class IrregularSource:

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from seq2tens.nn.alignment import Series
-from seq2tens.nn.context import NotInContext, Whole, call
+from seq2tens.nn.context import NotInContext, Whole, call_in_context
 
 if TYPE_CHECKING:
     from seq2tens.nn.layers import LS2T
@@ -109,7 +109,7 @@ def _run(module: nn.Module, refusals: Refusals, channels: int, length: int | Non
         x = torch.zeros(1, steps, channels) if like is None else like.new_zeros(1, steps, channels)
         x[:, -1] = torch.nan
         probe = Probe(refusals, length)
-        y = call(module, x, probe)
+        y = call_in_context(module, x, probe)
         if not probe.reductions:
             probe.look(y)
         if probe.ahead < steps - 1:

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from seq2tens import _checks as check
-from seq2tens.nn.context import NotInContext, call
+from seq2tens.nn.context import NotInContext, call_in_context
 from seq2tens.nn.convolutional import ConvBlock
 from seq2tens.nn.layers import BiLS2T
 from seq2tens.nn.streaming import storage
@@ -186,7 +186,7 @@ class Stream:
 
     def _run(self, x: Tensor, push: Push, states: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
         live = Live(push, states, self._device, length=self.length, constants=self._constants)
-        y = call(self._module, live.enter(x), live)
+        y = call_in_context(self._module, live.enter(x), live)
         return y, tuple(live.after)
 
     def _empty(self, chunk: Tensor) -> Tensor:

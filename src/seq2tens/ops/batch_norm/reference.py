@@ -56,9 +56,9 @@ def batch_norm(
     counts = x.new_ones(rows.shape[0], 1, 1) if mask is None else mask.to(x.dtype).reshape(-1, 1, 1)
     total = counts.sum().clamp(min=1) * rows.shape[2]
     mean = (counts * rows).sum((0, 2)) / total
-    centred = rows - mean[:, None]
-    variance = (counts * centred.square()).sum((0, 2)) / total
-    y = centred * (variance + settings.eps).rsqrt()[:, None]
+    centered = rows - mean[:, None]
+    variance = (counts * centered.square()).sum((0, 2)) / total
+    y = centered * (variance + settings.eps).rsqrt()[:, None]
     y = y if weight is None else y * weight[:, None]
     y = y if bias is None else y + bias[:, None]
     if running is not None:

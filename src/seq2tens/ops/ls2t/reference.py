@@ -27,11 +27,11 @@ def ls2t(recursion: Recursion) -> tuple[Tensor, Tensor]:
     if reverse:
         x, mask = x.flip(1), None if mask is None else mask.flip(1)
     with full_precision(x):
-        factors = _project(x, weight, bias, mask)
+        factors = project(x, weight, bias, mask)
     before: list[Tensor] = []  # value of each state at the beginning of a step, decay already applied
     paths: list[Tensor] = []
     for s, depth in enumerate(chains.depth):
-        inflow = _inflow(s, chains, before, factors, coefficients)
+        inflow = increment(s, chains, before, factors, coefficients)
         gain = _gain(powers, depth, mask)
         path = _accumulate(inflow, gain, state[:, s])
         paths.append(path)
@@ -49,7 +49,7 @@ def prepare(recursion: Recursion) -> Callable[[Tensor, Tensor | None, Tensor | N
     return lambda x, mask, state: ls2t(recursion._replace(x=x, mask=mask, state=state))
 
 
-def _project(x: Tensor, weight: Tensor, bias: Tensor | None, mask: Tensor | None) -> Tensor:
+def project(x: Tensor, weight: Tensor, bias: Tensor | None, mask: Tensor | None) -> Tensor:
     """Return inner products with every component, `(components, batch, time, width)`; 0 at masked steps."""
     if mask is not None:  # before the product, because padding may hold NaN
         x = torch.where(mask[..., None], x, 0.0)
@@ -59,7 +59,7 @@ def _project(x: Tensor, weight: Tensor, bias: Tensor | None, mask: Tensor | None
     return factors if mask is None else torch.where(mask[..., None], factors, 0.0)
 
 
-def _inflow(s: int, chains: Chains, before: list[Tensor], factors: Tensor, coefficients: Tensor) -> Tensor:
+def increment(s: int, chains: Chains, before: list[Tensor], factors: Tensor, coefficients: Tensor) -> Tensor:
     """Return what a step adds to state s: terms that pair it with the last j vectors, j = 1, …, p."""
     total: Tensor | None = None
     product: Tensor | None = None

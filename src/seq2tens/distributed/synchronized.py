@@ -13,8 +13,8 @@ from torch.autograd.function import once_differentiable
 from torch.distributed import ProcessGroup
 
 from seq2tens import functional as F
-from seq2tens.nn.masked import MaskedBatchNorm
-from seq2tens.ops.collectives import gather, total
+from seq2tens.nn import MaskedBatchNorm
+from seq2tens.ops import collectives
 
 Rows = Float[Tensor, "rows channels inner"]
 Each = Float[Tensor, " channels"]
@@ -63,7 +63,7 @@ class Peers:
 
 
 @contextmanager
-def synchronised(network: nn.Module, peers: Peers) -> Iterator[None]:
+def synchronized(network: nn.Module, peers: Peers) -> Iterator[None]:
     """Make every normalisation in a network use the rows of all processes in training."""
     norms = [module for module in network.modules() if isinstance(module, MaskedBatchNorm)]
     for norm in norms:
@@ -101,13 +101,13 @@ class _NormalizeRows(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, dy: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         x, mask, weight, mean, scale, count = ctx.saved_tensors
-        dy, centred = _counted(dy, mask), x - mean[:, None]
-        dbias, dweight = dy.sum((0, 2)), (dy * centred).sum((0, 2)) * scale
+        dy, centered = _counted(dy, mask), x - mean[:, None]
+        dbias, dweight = dy.sum((0, 2)), (dy * centered).sum((0, 2)) * scale
         # The mean and the variance depend on every valid row, on whichever process it is.
-        both = (total(torch.stack([dbias, dweight]).double(), ctx.group) / count).to(x.dtype)
+        both = (collectives.total(torch.stack([dbias, dweight]).double(), ctx.group) / count).to(x.dtype)
         factor = scale if weight is None else scale * weight
         shift, slope = (-factor * both[0])[:, None], (-factor * scale * both[1])[:, None]
-        dx = torch.addcmul(torch.addcmul(shift, centred, slope), dy, factor[:, None])
+        dx = torch.addcmul(torch.addcmul(shift, centered, slope), dy, factor[:, None])
         gradients = dweight if weight is not None else None, dbias if ctx.biased else None
         return _counted(dx, mask), None, *gradients, None, None
 
@@ -117,9 +117,9 @@ def _moments(x: Rows, mask: Tensor | None, group: ProcessGroup | None) -> tuple[
     rows = x.new_tensor(len(x), dtype=torch.float64) if mask is None else mask.sum(dtype=torch.float64)
     count = rows * x.shape[2]
     mean = _counted(x, mask).sum((0, 2)).double() / count.clamp(min=1)
-    centred = _counted(x - mean.to(x.dtype)[:, None], mask)
-    squares = centred.square_().sum((0, 2)).double()
-    parts = gather(torch.cat([count[None], mean, squares]), group)
+    centered = _counted(x - mean.to(x.dtype)[:, None], mask)
+    squares = centered.square_().sum((0, 2)).double()
+    parts = collectives.gather(torch.cat([count[None], mean, squares]), group)
     return _combine(*parts.tensor_split([1, 1 + len(mean)], dim=1))
 
 
