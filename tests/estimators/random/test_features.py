@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -148,6 +150,14 @@ class TestBlock:
         for path in (responses, levels):
             size = path.square().mean(dim=(0, 1)).sqrt()
             torch.testing.assert_close(size, torch.ones_like(size))
+
+    def test_a_threshold_at_the_last_step(self):
+        block = Block.draw(0, 0, n_channels=1, length=5, order=1)
+        last = replace(block, step=torch.ones(KERNELS))  # what random numbers just below 1 are rounded to
+        x, lengths = torch.randn(2, 5, 1, generator=torch.Generator().manual_seed(0)), torch.tensor([5, 5])
+        found = last.calibrate(x, lengths)
+        responses = block.convolve(x, lengths, torch.ones(KERNELS))
+        torch.testing.assert_close(found.threshold * found.scale, responses[1, 4])
 
     @pytest.mark.parametrize("order", [1, 2, 3, 4])
     @pytest.mark.parametrize("number", sorted(DESIGNS))
