@@ -91,6 +91,15 @@ class TestRandomLS2TFeatures(EstimatorContract):
         assert again.features_.n_features_ == 2 * DESIGNS[number].n_features(3)
         np.testing.assert_array_equal(again.predict_proba(X), classifier.predict_proba(X))
 
+    def test_values_far_beyond_those_of_training(self, fitted):
+        X, _ = problem()
+        X[3] = X[3] * 1e38
+        with (
+            np.errstate(over="ignore"),
+            pytest.raises(ValueError, match=r"overflow; got values up to \d.*e\+38"),
+        ):
+            fitted.transform(X)
+
     @pytest.mark.parametrize("name", ["n_blocks", "order"])
     def test_sizes(self, name):
         with pytest.raises(ValueError, match=f"`{name}` must be at least 1, got 0"):

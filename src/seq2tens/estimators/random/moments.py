@@ -59,10 +59,11 @@ class Moments:
         self.rows -= 2 * len(table)
 
     def check_removable(self, rows: int) -> None:
-        """Raise an error if there are fewer rows than this."""
+        """Raise an error unless there are more rows than this."""
         check.require(
             rows <= self.rows, f"`X` must be among the {self.rows} sequences that were learned, got {rows}"
         )
+        check.require(rows < self.rows, f"`X` must leave a sequence that was learned, got all {rows}")
 
     def merge(self, other: Moments) -> None:
         """Add the rows of other moments."""
