@@ -29,7 +29,7 @@ from seq2tens.estimators.random.probabilities import (
     best_inverse_temperature,
 )
 from seq2tens.estimators.random.ridge import Ridge
-from seq2tens.estimators.regression import SequenceRegressor, as_targets
+from seq2tens.estimators.regression import SequenceRegressor, as_targets, spread_of
 from seq2tens.estimators.saving.exporting import Probabilities
 from seq2tens.estimators.weighting import class_weights, row_weights
 
@@ -275,19 +275,12 @@ class RandomLS2TRegressor(RandomLS2T, SequenceRegressor):
     def _register_targets(self, labels: Labels) -> None:
         """Set mean and spread, which standardise the targets, from the first values; then they are fixed."""
         if not hasattr(self, "level_"):
-            with np.errstate(over="ignore", invalid="ignore"):
-                spread = labels.std(axis=0)
-            rule = "`y` must have a finite standard deviation"
-            check.require(bool(np.isfinite(spread).all()), f"{rule}, got values up to {np.abs(labels).max()}")
-            self.level_, self.spread_ = labels.mean(axis=0), np.where(spread > 0, spread, 1.0)
+            self.level_, self.spread_ = labels.mean(axis=0), spread_of(labels)
 
     def _sums_of(self, other: RandomLS2TRegressor) -> Moments:
         """Convert sums of targets that another model has standardised by its own first values."""
-        sums, (scale, shift) = other.moments_, (other.spread_, other.level_ - self.level_)
-        if not shift.any() and np.array_equal(scale, self.spread_):
-            return sums
-        joint = sums.joint * torch.from_numpy(scale / self.spread_)
-        return replace(sums, joint=joint + sums.second[:, :1] * torch.from_numpy(shift / self.spread_))
+        scale, shift = other.spread_ / self.spread_, (other.level_ - self.level_) / self.spread_
+        return other.moments_.recoded(torch.from_numpy(scale), torch.from_numpy(shift))
 
     def _encode(self, labels: Labels) -> Float[Tensor, "rows targets"]:
         return torch.from_numpy((labels - self.level_) / self.spread_).float()

@@ -6,7 +6,7 @@ it, little is stored: with p features it takes 8·(p + 1)² bytes, 1.06 GB for t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -76,6 +76,10 @@ class Moments:
         joint = torch.zeros(len(self.joint), targets, dtype=torch.float64)
         joint[:, places] = self.joint
         self.joint = joint
+
+    def recoded(self, scale: Float[Tensor, " targets"], shift: Float[Tensor, " targets"]) -> Moments:
+        """Return the moments for targets times a scale, plus a shift."""
+        return replace(self, joint=self.joint * scale + self.second[:, :1] * shift)
 
     def times(self, vectors: Float[Tensor, "1+features k"]) -> Float[Tensor, "1+features k"]:
         """Multiply vectors by the symmetric matrix, of which only some blocks are stored."""
