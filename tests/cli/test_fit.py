@@ -139,6 +139,11 @@ REFUSALS = {
     "`--set` must be NAME=VALUE with a setting of fcn-ls2t (since_observed, devices, num_nodes, fcn_width, "
     "width, depth, order, weights, time_embedding, dropout, spatial_dropout), got 'epochs=3'; `--epochs` is "
     "an option of its own": ["--set", "epochs=3"],
+    "`--set` must be NAME=VALUE with a setting of fcn-ls2t (since_observed, devices, num_nodes, fcn_width, "
+    "width, depth, order, weights, time_embedding, dropout, spatial_dropout), got 'width'": [
+        "--set",
+        "width",
+    ],
     "`--curves` must end in .png or .svg or .pdf, got c.bmp": ["--curves", "c.bmp"],
     "`--curves` must be in an existing folder, got no/where.png": ["--curves", "no/where.png"],
     "options of tables are for .csv, .csv.gz, .parquet files only, got UnitTest": ["--id-column", "who"],

@@ -58,6 +58,14 @@ def test_vectors_are_sequences_of_one_channel():
     assert_same(as_sequences(list(CUBE[:, 0])), as_sequences(CUBE[:, :1]))
 
 
+def test_masked_entries_are_missing():
+    X = np.arange(24).reshape(2, 3, 4)
+    masked = np.ma.masked_greater(X, 20)
+    expected = np.where(X > 20, np.nan, X.astype(float))
+    assert_same(as_sequences(masked), from_aeon(expected))
+    assert_same(as_sequences(list(masked)), from_aeon(expected))
+
+
 def test_integers_are_numbers():
     assert as_sequences((10 * CUBE).astype(int)).values.dtype == np.float64
 

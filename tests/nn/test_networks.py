@@ -325,6 +325,8 @@ def test_errors_name_argument_rule_and_value():
         FCNLS2T(3, 0)
     with pytest.raises(ValueError, match="`widths` must have at least one block"):
         ResNet(3, ())
+    with pytest.raises(ValueError, match=r"`normalize` must be True, False or in \(0, 1\], got 'binomial'"):
+        FCNLS2T(3, normalize="binomial")
     with pytest.raises(ValueError, match=r"`normalize` must be True, False or in \(0, 1\], got 1.5"):
         FCNLS2T(3, normalize=1.5)
     with pytest.raises(ValueError, match="`weights` must be one of"):

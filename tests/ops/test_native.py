@@ -136,3 +136,9 @@ def test_torch_may_change_its_threads():
     torch.set_num_threads(3)
     assert native.threads() == 3
     torch.set_num_threads(before)
+
+
+def test_a_tensor_without_numbers_has_no_address():
+    assert native.addresses(None, torch.empty(0, 3))[0] is None
+    with pytest.raises(RuntimeError, match="a tensor with numbers, got a Tensor without"):
+        native.addresses(torch.empty(2, device="meta"))

@@ -173,7 +173,7 @@ def _suggestion(name: str, defaults: catalogue.Settings, options: dict[str, Any]
     option = name.replace("-", "_")
     if option in options:
         return f"; `{option_name(option)}` is an option of its own"
-    return did_you_mean(name, defaults)
+    return "" if name in defaults else did_you_mean(name, defaults)  # without `=` the name is right
 
 
 def _value(name: str, text: str, default: Any) -> Any:

@@ -100,12 +100,14 @@ def _concatenated(parts: list[Any]) -> Labelled:
 
 
 def as_arrays(X: Any) -> Any:
-    """Convert tensors to arrays, and vectors in a list to sequences of one channel."""
+    """Convert tensors to arrays, masked entries to NaN, and vectors in a list to sequences of one channel."""
     if isinstance(X, torch.Tensor):
         return (X.float() if X.dtype == torch.bfloat16 else X).numpy(force=True)
+    if isinstance(X, np.ma.MaskedArray):
+        return np.ma.filled(X.astype(np.float64), np.nan)
     if not isinstance(X, list):
         return X
-    arrays = [as_arrays(x) if isinstance(x, torch.Tensor) else x for x in X]
+    arrays = [as_arrays(x) if isinstance(x, torch.Tensor | np.ma.MaskedArray) else x for x in X]
     return [x[None] if isinstance(x, np.ndarray) and x.ndim == 1 else x for x in arrays]
 
 

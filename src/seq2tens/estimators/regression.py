@@ -118,3 +118,14 @@ def as_targets(y: Any, n: int | None) -> Values:
         f"at index {wrong[0, 0] if len(wrong) else ''}",
     )
     return targets
+
+
+def spread_of(targets: Values) -> Values:
+    """Return the standard deviation of every target, 1 for a constant one."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = targets.std(axis=0)
+    finite = bool(np.isfinite(spread).all())
+    require(
+        finite, f"`y` must have a finite standard deviation, got values up to {np.abs(targets).max():.3g}"
+    )
+    return np.where(spread > 0, spread, 1.0)

@@ -104,7 +104,8 @@ class LS2T(Streamable, nn.Module):
         self.weight = nn.Parameter(empty(components, in_features, width))
         self.bias = nn.Parameter(empty(components, width)) if bias else None
         self.lift = nn.Parameter(empty(lift_order - 1)) if learn_lift else None
-        check.require(0 <= normalize <= 1, f"`normalize` must be True, False or in (0, 1], got {normalize}")
+        number = isinstance(normalize, (int, float)) and 0 <= normalize <= 1
+        check.require(number, f"`normalize` must be True, False or in (0, 1], got {normalize!r}")
         self.exponent_logit = nn.Parameter(empty(order)) if normalize is True else None
         self.fixed_exponent = float(normalize) if normalize and normalize is not True else None
         self.decay_logit = nn.Parameter(empty(width)) if isinstance(decay, str) else None

@@ -58,7 +58,15 @@ def arrays(names: str) -> list[tuple[str, Any]]:
 
 def addresses(*tensors: Tensor | None) -> list[int | None]:
     """Return the addresses of contiguous tensors; None for a missing one."""
-    return [None if tensor is None else tensor.data_ptr() for tensor in tensors]
+    return [None if tensor is None else _address(tensor) for tensor in tensors]
+
+
+def _address(tensor: Tensor) -> int:
+    address = tensor.data_ptr()
+    # tensors that only have a shape, such as those of a trace, would be read at address 0
+    if address == 0 and tensor.numel() > 0:
+        raise RuntimeError(f"kernels need a tensor with numbers, got a {type(tensor).__name__} without")
+    return address
 
 
 def threads() -> int:

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -89,6 +91,15 @@ class TestRandomLS2TFeatures(EstimatorContract):
         assert again.features_.n_features_ == 2 * DESIGNS[number].n_features(3)
         np.testing.assert_array_equal(again.predict_proba(X), classifier.predict_proba(X))
 
+    def test_values_far_beyond_those_of_training(self, fitted):
+        X, _ = problem()
+        X[3] = X[3] * 1e38
+        with (
+            np.errstate(over="ignore"),
+            pytest.raises(ValueError, match=r"overflow; got values up to \d.*e\+38"),
+        ):
+            fitted.transform(X)
+
     @pytest.mark.parametrize("name", ["n_blocks", "order"])
     def test_sizes(self, name):
         with pytest.raises(ValueError, match=f"`{name}` must be at least 1, got 0"):
@@ -148,6 +159,14 @@ class TestBlock:
         for path in (responses, levels):
             size = path.square().mean(dim=(0, 1)).sqrt()
             torch.testing.assert_close(size, torch.ones_like(size))
+
+    def test_a_threshold_at_the_last_step(self):
+        block = Block.draw(0, 0, n_channels=1, length=5, order=1)
+        last = replace(block, step=torch.ones(KERNELS))  # what random numbers just below 1 are rounded to
+        x, lengths = torch.randn(2, 5, 1, generator=torch.Generator().manual_seed(0)), torch.tensor([5, 5])
+        found = last.calibrate(x, lengths)
+        responses = block.convolve(x, lengths, torch.ones(KERNELS))
+        torch.testing.assert_close(found.threshold * found.scale, responses[1, 4])
 
     @pytest.mark.parametrize("order", [1, 2, 3, 4])
     @pytest.mark.parametrize("number", sorted(DESIGNS))

@@ -185,6 +185,45 @@ def test_what_is_refused_changes_nothing(wrong, monkeypatch):
     assert model.moments_.rows == 30
 
 
+def test_regressors_that_standardise_targets_by_themselves_can_be_merged():
+    rng = np.random.default_rng(0)
+    y = np.arange(40.0) + rng.normal(size=40)
+    X = [value + rng.normal(size=(2, 9)) for value in y]
+    start = regressor().calibrate(X)
+    first, second, pooled = (copy.deepcopy(start) for _ in range(3))
+    first.partial_fit(X[:20], y[:20])
+    second.partial_fit(X[20:], y[20:])
+    assert second.level_ != first.level_
+    pooled.partial_fit(X[:20], y[:20]).partial_fit(X[20:], y[20:])
+    assert_same(first.merge(second), pooled)
+
+
+def test_after_an_error_in_the_first_call_nothing_is_frozen():
+    X, y = three_classes(30)
+    model = classifier()
+    with pytest.raises(ValueError, match="`y` must have at least 2 classes"):
+        model.partial_fit([100 * x for x in X[:2]], ["up", "up"])
+    assert_same(model.partial_fit(X, y), classifier().partial_fit(X, y))
+
+
+def test_the_last_sequence_cannot_be_forgotten():
+    X, y = three_classes(30)
+    model = classifier().partial_fit(X, y)
+    with pytest.raises(ValueError, match="`X` must leave a sequence that was learned, got all 30"):
+        model.forget(X, y)
+    assert model.moments_.rows == 30
+    assert_same(model.forget(X[:15], y[:15]), classifier().calibrate(X, y).partial_fit(X[15:], y[15:]))
+
+
+@pytest.mark.parametrize("other", [regressor(), 3])
+def test_only_models_of_one_kind_are_merged(other):
+    X, y = three_classes(30)
+    if other != 3:
+        other.partial_fit(X, np.arange(30.0))
+    with pytest.raises(ValueError, match=r"`other` must be a RandomLS2TClassifier, got (RandomLS2TR|int)"):
+        classifier().partial_fit(X, y).merge(other)
+
+
 def test_errors():
     X, y = problem()
     fitted = classifier().fit(X, y)

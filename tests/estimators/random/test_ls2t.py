@@ -192,6 +192,11 @@ class TestRandomLS2TRegressor:
         plain, moved = self.make().fit(X, y), self.make().fit(X, 1e5 + 1e3 * y)
         np.testing.assert_allclose(moved.predict(X), 1e5 + 1e3 * plain.predict(X), rtol=1e-5)
 
+    def test_a_target_whose_spread_overflows(self):
+        X, y = self.problem()
+        with pytest.raises(ValueError, match="`y` must have a finite standard deviation, got values up to"):
+            self.make().fit(X, 1e300 * y)
+
     def test_an_almost_constant_target(self):
         X, y = self.problem()
         almost = 3 + 1e-9 * y  # aeon takes a constant for a class

@@ -120,7 +120,7 @@ def test_rows_far_out_are_limited():
     torch.testing.assert_close(fitted(far), fitted(further))
 
 
-@pytest.mark.parametrize("penalties", [(), (0.0,), (1.0, -1.0), (float("inf"),)])
+@pytest.mark.parametrize("penalties", [(), (0.0,), (1.0, -1.0), (float("inf"),), None, 3.0, "a"])
 def test_wrong_penalties(penalties):
     with pytest.raises(ValueError, match="`penalties` must be numbers above 0, got"):
         ridge.check_penalties(penalties)

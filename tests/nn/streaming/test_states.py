@@ -1,6 +1,7 @@
 """Streams stop and go on, and refuse what they cannot take."""
 
 import copy
+import pickle
 import subprocess
 import sys
 
@@ -124,6 +125,17 @@ def test_a_state_from_before_the_first_step(tmp_path):
     assert_close(stream.push(x), prefixes("fcn", module, x), **EXACT)
 
 
+@every_module
+def test_an_open_stream_can_be_pickled_and_copied(name):
+    module, x = build(name), draw(2, STEPS, 3)
+    stream = Stream(module)
+    stream.push(x[:, :11])
+    others = pickle.loads(pickle.dumps(stream)), copy.deepcopy(stream)
+    expected = stream.push(x[:, 11:])
+    for other in others:
+        assert torch.equal(other.push(x[:, 11:]), expected)
+
+
 def test_a_new_sequence_begins_after_reset():
     module, x = build("fcn-ls2t"), draw(3, 9, 3)
     stream = module.stream()
@@ -154,6 +166,7 @@ def test_wrong_arguments_leave_the_stream_as_it_was():
         (x[:1], r"`chunk` must have shape \(2, steps, 3\) as before, got \(1, 9, 3\)"),
         (x[0], r"`chunk` must have 3 axes"),
         (x[:0], r"`chunk` must hold at least one sequence"),
+        (x.to("meta"), "`chunk` must be on the device of the stream, cpu, got meta"),
         (x, r"`chunk` must not go beyond `length` = 9 steps, got 13"),
     ]:
         with pytest.raises(ValueError, match=message):

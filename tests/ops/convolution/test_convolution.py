@@ -93,10 +93,19 @@ def test_prepared_weights_refuse_other_channels():
         prepare(weight, bias)(x[..., :2])
 
 
-@pytest.mark.parametrize(("dtype", "reason"), [(torch.float16, "half precision"), (torch.int64, "several")])
-def test_what_the_kernels_do_not_prepare(dtype, reason):
-    _, weight, bias = (t.detach().to(dtype) for t in problem((3, 12, 6, 5, 4)))
-    assert reason in cpu.prepare_unsupported(weight, bias)
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda w, b: (w.half(), b.half()), "half precision"),
+        (lambda w, b: (w.long(), b.long()), "several"),
+        (lambda w, b: (w, b[:1]), "shapes"),
+        (lambda w, b: (w[0], None), "shapes"),
+        (lambda w, b: (w[..., :0], b), "shapes"),
+    ],
+)
+def test_what_the_kernels_do_not_prepare(change, reason):
+    _, weight, bias = (t.detach() for t in problem((3, 12, 6, 5, 4)))
+    assert reason in cpu.prepare_unsupported(*change(weight, bias))
 
 
 @pytest.mark.parametrize(
@@ -105,11 +114,15 @@ def test_what_the_kernels_do_not_prepare(dtype, reason):
         (lambda x, w, b: (x.half(), w.half(), b.half()), "half precision"),
         (lambda x, w, b: (x, w.double(), b), "several dtypes"),
         (lambda x, w, b: (x[..., :2], w, b), "shapes"),
+        (lambda x, w, b: (x, w, b[:1]), "shapes"),
+        (lambda x, w, b: (x, w, b[:, None]), "shapes"),
         (lambda x, w, b: (x, w, b, torch.ones(3, 11, dtype=torch.bool)), "mask"),
         (lambda x, w, b: (x, w, b, torch.ones(3, 12)), "mask"),
         (lambda x, w, b: (x, w, b, None, (-1, 0)), "negative"),
         (lambda x, w, b: (x[:0], w, b), "empty"),
         (lambda x, w, b: (x[:, :2], w, b), "empty"),
+        (lambda x, w, b: (x, w[..., :0], b), "empty"),
+        (lambda x, w, b: (x, w[:0], b[:0]), "empty"),
         (lambda x, w, b: (x.to("meta"), w, b), "on meta"),
     ],
 )

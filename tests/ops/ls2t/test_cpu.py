@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import weakref
 
 import pytest
 import torch
@@ -265,6 +266,15 @@ def test_prepared_functionals_give_the_same_bits(weights, lift_order, decay):
         ):
             assert torch.equal(a, b), name
             assert_close(a, c, **EXACT, msg=lambda text, name=name: f"{name}: {text}")
+
+
+def test_prepared_functionals_do_not_keep_the_sequences_alive():
+    x, layer = torch.zeros(2, 3, 4), LS2T(4, 5, 2)
+    alive = weakref.ref(x)
+    run = state_functionals(x, **layer.functionals()).prepare(x)
+    del x
+    assert alive() is None
+    assert run(torch.zeros(1, 2, 4), None, None)[0].shape == (1, 2, 2, 5)
 
 
 def test_prepared_functionals_refuse_other_channels():

@@ -112,7 +112,8 @@ class Block:
         responses = self.convolve(x, lengths, torch.ones(KERNELS))
         seen = torch.cat([row[:length] for row, length in zip(responses, lengths.tolist(), strict=True)])
         size = root_of(seen.square().mean(dim=0))
-        threshold = seen[(self.step * len(seen)).long(), torch.arange(KERNELS)] / size
+        step = (self.step * len(seen)).long().clamp(max=len(seen) - 1)  # a step may be rounded to 1
+        threshold = seen[step, torch.arange(KERNELS)] / size
         return Calibration(size, threshold, torch.ones(len(self.picks), KERNELS))
 
     def features(

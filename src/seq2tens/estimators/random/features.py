@@ -116,6 +116,7 @@ class RandomLS2TFeatures(TableTransformer):
             for rows in length_blocks(X.lengths, CHUNK_STEPS):
                 paths = self._paths(self.preparation_.transform(X[rows]))
                 table[torch.from_numpy(rows)] = self._features(paths, blocks)
+        _check_finite(table, X)
         return table.numpy()
 
     def _features(self, paths: Paths, blocks: Blocks) -> Float[Tensor, "rows features"]:
@@ -159,6 +160,14 @@ class RandomLS2TFeatures(TableTransformer):
         self.calibrations_ = [
             Calibration(*parts) for parts in zip(*map(tensors.get, Calibration._fields), strict=True)
         ]
+
+
+def _check_finite(table: Float[Tensor, "rows features"], X: Sequences) -> None:
+    wrong = np.flatnonzero(~table.isfinite().all(dim=1).numpy())
+    if len(wrong):
+        largest = np.nanmax(np.abs(X[wrong].values))
+        rule = "`X` must have values of the size of those in training, or features overflow"
+        raise check.ArgumentError(f"{rule}; got values up to {largest:.3g}")
 
 
 def stack_paths(

@@ -55,10 +55,14 @@ class LearnsOn:
         """
         self.reset()  # type: ignore[attr-defined]
         sequences = self._learn_collection(X).sequences  # type: ignore[attr-defined]
-        labels = None if y is None else self._check_labels(y, len(sequences))
-        self._freeze(sequences)
-        if labels is not None:
-            self._choose_penalty(sequences, labels)
+        try:
+            labels = None if y is None else self._check_labels(y, len(sequences))
+            self._freeze(sequences)
+            if labels is not None:
+                self._choose_penalty(sequences, labels)
+        except BaseException:
+            self.reset()  # type: ignore[attr-defined]  # or the next call would go on with these scales
+            raise
         return self
 
     def partial_fit(self, X: Any, y: Any) -> Self:
@@ -88,13 +92,16 @@ class LearnsOn:
 
     def merge(self, other: Self) -> Self:
         """Add what another model with the same calibration has learned; `other` is not changed."""
+        check.require(
+            type(other) is type(self), f"`other` must be a {type(self).__name__}, got {type(other).__name__}"
+        )
         self._check_sums(self)
         self._check_sums(other)
         check.require(
             self._same_calibration(other),
             "`other` must start from a copy of this model after `calibrate`, got one with other scales",
         )
-        self._merge_sums(other.moments_, getattr(other, "classes_", None))
+        self._merge_sums(self._sums_of(other), getattr(other, "classes_", None))
         return self._solve()
 
     def fit_parts(
@@ -264,6 +271,10 @@ class LearnsOn:
             f"a {type(model).__name__} must be fitted by `partial_fit` or `fit_parts` for this, "
             "got one without sums",
         )
+
+    def _sums_of(self, other: Self) -> Moments:
+        """Return the sums of another model, of targets encoded as those of this one."""
+        return other.moments_
 
     def _same_calibration(self, other: LearnsOn) -> bool:
         tensors, others = ([*model.scales_, *model.features_._tensors().values()] for model in (self, other))

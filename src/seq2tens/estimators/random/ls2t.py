@@ -29,7 +29,7 @@ from seq2tens.estimators.random.probabilities import (
     best_inverse_temperature,
 )
 from seq2tens.estimators.random.ridge import Ridge
-from seq2tens.estimators.regression import SequenceRegressor, as_targets
+from seq2tens.estimators.regression import SequenceRegressor, as_targets, spread_of
 from seq2tens.estimators.saving.exporting import Probabilities
 from seq2tens.estimators.weighting import class_weights, row_weights
 
@@ -277,8 +277,12 @@ class RandomLS2TRegressor(RandomLS2T, SequenceRegressor):
     def _register_targets(self, labels: Labels) -> None:
         """Set mean and spread, which standardise the targets, from the first values; then they are fixed."""
         if not hasattr(self, "level_"):
-            spread = labels.std(axis=0)
-            self.level_, self.spread_ = labels.mean(axis=0), np.where(spread > 0, spread, 1.0)
+            self.level_, self.spread_ = labels.mean(axis=0), spread_of(labels)
+
+    def _sums_of(self, other: RandomLS2TRegressor) -> Moments:
+        """Convert sums of targets that another model has standardised by its own first values."""
+        scale, shift = other.spread_ / self.spread_, (other.level_ - self.level_) / self.spread_
+        return other.moments_.recoded(torch.from_numpy(scale), torch.from_numpy(shift))
 
     def _encode(self, labels: Labels) -> Float[Tensor, "rows targets"]:
         return torch.from_numpy((labels - self.level_) / self.spread_).float()

@@ -6,7 +6,7 @@ it, little is stored: with p features it takes 8·(p + 1)² bytes, 1.06 GB for t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -59,10 +59,11 @@ class Moments:
         self.rows -= 2 * len(table)
 
     def check_removable(self, rows: int) -> None:
-        """Raise an error if there are fewer rows than this."""
+        """Raise an error unless there are more rows than this."""
         check.require(
             rows <= self.rows, f"`X` must be among the {self.rows} sequences that were learned, got {rows}"
         )
+        check.require(rows < self.rows, f"`X` must leave a sequence that was learned, got all {rows}")
 
     def merge(self, other: Moments) -> None:
         """Add the rows of other moments."""
@@ -75,6 +76,10 @@ class Moments:
         joint = torch.zeros(len(self.joint), targets, dtype=torch.float64)
         joint[:, places] = self.joint
         self.joint = joint
+
+    def recoded(self, scale: Float[Tensor, " targets"], shift: Float[Tensor, " targets"]) -> Moments:
+        """Return the moments for targets times a scale, plus a shift."""
+        return replace(self, joint=self.joint * scale + self.second[:, :1] * shift)
 
     def times(self, vectors: Float[Tensor, "1+features k"]) -> Float[Tensor, "1+features k"]:
         """Multiply vectors by the symmetric matrix, of which only some blocks are stored."""

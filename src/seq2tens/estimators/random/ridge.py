@@ -238,11 +238,12 @@ def weighted_mean(table: Tensor, weights: RowWeights) -> Tensor:
 
 def check_penalties(penalties: Any) -> tuple[float, ...]:
     """Check that penalties are numbers above 0, and return them."""
-    values = tuple(float(value) for value in penalties)
-    check.require(
-        len(values) > 0 and all(0 < value < float("inf") for value in values),
-        f"`penalties` must be numbers above 0, got {penalties!r}",
-    )
+    rule = f"`penalties` must be numbers above 0, got {penalties!r}"
+    try:
+        values = tuple(float(value) for value in penalties)
+    except (TypeError, ValueError) as error:
+        raise check.ArgumentError(rule) from error
+    check.require(len(values) > 0 and all(0 < value < float("inf") for value in values), rule)
     return values
 
 

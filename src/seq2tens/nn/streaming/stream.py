@@ -66,6 +66,9 @@ class Stream:
         self._fingerprint = storage.fingerprint(module)
         self._state = StreamState()
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_constants": {}}  # functions with packed weights, which are prepared again
+
     @property
     def steps(self) -> int:
         """Number of steps that have been pushed."""
@@ -202,6 +205,8 @@ class Stream:
 
     def _check(self, chunk: Tensor, last: bool) -> None:
         check.sequences("chunk", chunk)
+        rule = f"`chunk` must be on the device of the stream, {self._device}"
+        check.require(chunk.device.type == self._device.type, f"{rule}, got {chunk.device}")
         batch, steps, channels = chunk.shape
         state = self._state
         check.require(batch > 0, f"`chunk` must hold at least one sequence, got shape {tuple(chunk.shape)}")

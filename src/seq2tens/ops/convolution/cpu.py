@@ -45,13 +45,13 @@ def unsupported(call: Convolution) -> str | None:
     tensors = [t for t in (x, weight, bias) if t is not None]
     if len({t.dtype for t in tensors}) > 1 or x.dtype not in (torch.float32, torch.float64):
         return "the tensors have half precision or several dtypes"
-    if x.dim() != 3 or weight.dim() != 3 or x.shape[2] != weight.shape[1]:
+    if x.dim() != 3 or not _match(weight, bias) or x.shape[2] != weight.shape[1]:
         return "the shapes do not match"
     if mask is not None and (mask.shape != x.shape[:2] or mask.dtype != torch.bool):
         return "the mask is not a boolean for each step"
     if min(padding) < 0:
         return "the padding is negative"
-    if x.shape[1] + sum(padding) < weight.shape[2] or x.numel() == 0:
+    if x.shape[1] + sum(padding) < weight.shape[2] or 0 in (x.numel(), weight.numel()):
         return "the result would be empty"
     return cpu_unsupported(*tensors, *([] if mask is None else [mask]))
 
@@ -117,7 +117,13 @@ def prepare_unsupported(weight: Tensor, bias: Tensor | None) -> str | None:
         bias is not None and bias.dtype != weight.dtype
     ):
         return "the tensors have half precision or several dtypes"
+    if not _match(weight, bias) or weight.numel() == 0:
+        return "the shapes do not match"
     return cpu_unsupported(*[t for t in (weight, bias) if t is not None])
+
+
+def _match(weight: Tensor, bias: Tensor | None) -> bool:
+    return weight.dim() == 3 and (bias is None or bias.shape == weight.shape[:1])
 
 
 def prepare(weight: Tensor, bias: Tensor | None) -> Callable[[Tensor], Tensor]:
@@ -137,7 +143,7 @@ def prepare(weight: Tensor, bias: Tensor | None) -> Callable[[Tensor], Tensor]:
         y = x.new_empty(batch, length - kernel + 1, out_features)
         call = Forward.from_buffer_copy(template)
         call.threads, call.batch, call.length = native.threads(), batch, length
-        call.x, call.y = x.data_ptr(), y.data_ptr()
+        call.x, call.y = native.addresses(x, y)
         native.run("convolution_forward", call)
         return y
 

@@ -50,7 +50,8 @@ class Functionals(NamedTuple):
         What does not depend on the sequence is done here, once, so that a call for a few steps is short. The
         parameters must not change afterwards.
         """
-        prepared: Prepared = dispatch.run("ls2t_prepared", None, self.recursion(x, None))
+        like = x.new_empty(0, 0, x.shape[2])  # so that the function does not keep these sequences alive
+        prepared: Prepared = dispatch.run("ls2t_prepared", None, self.recursion(like, None))
         return prepared
 
     def recursion(
