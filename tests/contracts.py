@@ -243,11 +243,12 @@ class FastPathContract(LS2TContract):
                 weights = torch.linspace(-1, 1, y.numel(), dtype=dtype).reshape(y.shape)
                 loss = (y * weights).sum() + state.square().sum()
                 grads = torch.autograd.grad(loss, list(leaves.values()), allow_unused=True)
-            results.append([y.detach(), state.detach(), *(g for g in grads if g is not None)])
-        assert len(results[0]) == len(results[1])
-        for a, b in zip(*results, strict=True):
-            assert a.dtype == b.dtype
-            assert_close(b, a, rtol=rtol, atol=rtol * (1 + float(a.abs().max())))
+            by_name = {f"d{k}": g for k, g in zip(leaves, grads, strict=True) if g is not None}
+            results.append({"y": y.detach(), "state": state.detach(), **by_name})
+        assert results[0].keys() == results[1].keys()
+        for name, expected in results[0].items():
+            atol = rtol * (1 + float(expected.abs().max()))
+            assert_close({name: results[1][name]}, {name: expected}, rtol=rtol, atol=atol)
 
     @pytest.mark.parametrize(("dtype", "rtol"), [(torch.float64, 1e-10), (torch.float32, 2e-4)])
     def test_values_and_gradients_equal_the_references(self, dtype, rtol):

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
+from comparison import gradients_of
 from contracts import EXACT
 from seq2tens.nn import (
     FCN,
@@ -70,8 +71,9 @@ def test_chunks_give_the_values_and_gradients_of_one_call(module, steps):
     assert len(outputs) == -(-50 // steps)
     found = result(module, outputs)
     assert_close(found, y, **EXACT)
-    for a, b in zip(gradients(found, x, module), gradients(y, x, module), strict=True):
-        assert_close(a, b, **EXACT)
+    (dx, *found), (expected_dx, *expected) = gradients(found, x, module), gradients(y, x, module)
+    assert_close({"dx": dx}, {"dx": expected_dx}, **EXACT)
+    assert_close(gradients_of(module, found), gradients_of(module, expected), **EXACT)
 
 
 @given(cuts=st.lists(st.integers(1, 29), max_size=5, unique=True), seed=st.integers(0, 10**6))
@@ -141,12 +143,8 @@ def test_losses_of_chunks():
     losses, _ = checkpoint_chunks(step, pairs)
     expected = (layer(x)[:, :, 0, :1] - target).square().sum()
     assert_close(sum(losses), expected, **EXACT)
-    for a, b in zip(
-        torch.autograd.grad(sum(losses), layer.weight),
-        torch.autograd.grad(expected, layer.weight),
-        strict=True,
-    ):
-        assert_close(a, b, **EXACT)
+    (dweight,), (target,) = (torch.autograd.grad(loss, layer.weight) for loss in (sum(losses), expected))
+    assert_close(dweight, target, **EXACT)
 
 
 @pytest.mark.parametrize("every", [1, 2])
@@ -198,10 +196,9 @@ def test_statistics_of_chunks_are_followed_once():
         y, state = chunkwise(twin, norm="chunk")(chunk, state)
     assert_close(outputs[-1], y, **EXACT)
     y.sum().backward()
-    for a, b in zip(network.parameters(), twin.parameters(), strict=True):
-        assert_close(a.grad, b.grad, **EXACT)
-    for a, b in zip(network.buffers(), twin.buffers(), strict=True):
-        assert_close(a, b, **EXACT)
+    first, second = (gradients_of(net, (p.grad for p in net.parameters())) for net in (network, twin))
+    assert_close(first, second, **EXACT)
+    assert_close(dict(network.named_buffers()), dict(twin.named_buffers()), **EXACT)
     assert all(block.norm.momentum == 0.01 for block in network.blocks)
 
 
@@ -237,10 +234,8 @@ def test_modules_of_ones_own():
     model, x = Head().double(), draw(20)
     outputs, _ = checkpoint_chunks(model, x.split(6, dim=1))
     found = torch.autograd.grad(outputs[-1].sum(), list(model.parameters()))
-    for a, b in zip(
-        found, torch.autograd.grad(model(x, None)[0].sum(), list(model.parameters())), strict=True
-    ):
-        assert_close(a, b, **EXACT)
+    expected = torch.autograd.grad(model(x, None)[0].sum(), list(model.parameters()))
+    assert_close(gradients_of(model, found), gradients_of(model, expected), **EXACT)
 
 
 def test_wrong_arguments():

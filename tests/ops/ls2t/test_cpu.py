@@ -10,6 +10,7 @@ import torch
 from torch.testing import assert_close
 
 import contracts
+from comparison import gradients_of, named
 from contracts import EXACT, problem
 from seq2tens import ops
 from seq2tens.functional import ls2t, state_functionals
@@ -51,8 +52,8 @@ def test_compile_and_export_through_the_operation(dynamic):
     compiled = torch.compile(layer, fullgraph=True, backend="aot_eager", dynamic=dynamic)
     assert_close(compiled(x), layer(x), **EXACT)
     grads = [torch.autograd.grad(f(x).square().sum(), list(layer.parameters())) for f in (compiled, layer)]
-    for a, b in zip(*grads, strict=True):
-        assert_close(a, b, **EXACT)
+    first, second = (gradients_of(layer, values) for values in grads)
+    assert_close(first, second, **EXACT)
     exported = torch.export.export(layer, (x,))
     assert "seq2tens.ls2t" in str(exported.graph)
     assert_close(exported.module()(x), layer(x), **EXACT)
@@ -89,9 +90,8 @@ def test_any_set_of_chains(chains):
         y, final = ops.Functionals(*leaves[1:], None, None, chains, backend=backend).run(leaves[0] / 9, None)
         weights = torch.linspace(-1, 1, y.numel()).double().reshape(y.shape)
         grads = torch.autograd.grad((y * weights).sum() + final.square().sum(), leaves)
-        results.append([y, final, *grads])
-    for a, b in zip(*results, strict=True):
-        assert_close(b, a, **EXACT)
+        results.append(named("y final dx dweight dbias", [y, final, *grads]))
+    assert_close(results[1], results[0], **EXACT)
 
 
 @pytest.mark.parametrize("result", [0, 1], ids=["levels", "state"])
