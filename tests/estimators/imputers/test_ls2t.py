@@ -10,6 +10,8 @@ from seq2tens.data import Sequences, from_aeon, held_out
 from seq2tens.estimators import LinearImputer, LS2TImputer, load
 from seq2tens.estimators.imputers import ls2t
 from seq2tens.estimators.imputers.splitting import LONGEST_PIECE, pieces, split
+from seq2tens.models.imputation import GapFiller
+from seq2tens.models.imputation.two_streams import TwoStreamFiller
 
 SMALL = {"width": 8, "functionals": 4, "depth": 1, "epochs": 3, "batch_size": 8}
 FIXED = {**SMALL, "random_state": 0, "device": "cpu"}
@@ -165,6 +167,32 @@ def test_static_features_are_saved(tmp_path):
     np.testing.assert_array_equal(again.transform(X).values, model.transform(X).values)
     assert again.interrupted_ is False
     assert again.history_ == model.history_
+
+
+def test_models_of_the_earlier_network_still_load(tmp_path, monkeypatch):
+    """Their network has two streams, and its facts do not name it."""
+    X = waves(n=12)
+    X[:, 0, 3:6] = np.nan
+    monkeypatch.setattr(ls2t, "GapFiller", TwoStreamFiller)
+    model = LS2TImputer(**FIXED).fit(X)
+    monkeypatch.undo()
+    facts = {name: fact for name, fact in model._facts().items() if name != "network"}
+    monkeypatch.setattr(model, "_facts", lambda: facts)
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert isinstance(again.network_, TwoStreamFiller)
+    np.testing.assert_array_equal(again.transform(X), model.transform(X))
+    again.save(tmp_path / "again")
+    np.testing.assert_array_equal(load(tmp_path / "again").transform(X), model.transform(X))
+    assert isinstance(LS2TImputer(**FIXED).fit(X).network_, GapFiller)
+
+
+def test_the_number_of_pieces_that_are_held_out():
+    for n, expected in [(10, 2), (20, 4), (50, 10), (100, 20), (200, 20), (400, 40)]:
+        parts = split(from_aeon(waves(n=n)), "points", seed=0)
+        assert len(parts.train) == n - expected
+        assert len(np.unique(parts.piece)) == expected
+        assert len(parts.piece) == len(parts.validation)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from seq2tens.data import Sequences
 from seq2tens.data.batches import PackedSteps, content_digest
 from seq2tens.data.elapsed import since_start
 from seq2tens.models.imputation.hiding import Hide, hidden_entries
-from seq2tens.models.imputation.network import LEVELS, MEDIAN, Entries, GapBatch
+from seq2tens.models.imputation.parts import LEVELS, MEDIAN, Entries, GapBatch
 
 # Weight of the causal half, and of the median relative to the other quantiles.
 CAUSAL_WEIGHT, MEDIAN_WEIGHT = 0.5, 2.0
