@@ -41,7 +41,9 @@ def test_calibration_mends_quantiles_that_are_too_narrow():
     channels = np.repeat([0, 1], 5000)
     scale = np.where(channels == 0, 2.0, 1.0)
     knots = np.broadcast_to(NORMAL, (10_000, len(LEVELS)))
-    calibration = Calibration.of(score_of(scale * rng.normal(size=10_000), knots), channels, 2)
+    calibration = Calibration.of(
+        score_of(scale * rng.normal(size=10_000), knots), channels, 2, np.arange(10_000)
+    )
     fresh = score_of(scale * rng.normal(size=10_000), knots)
     for coverage in (0.5, 0.9):
         low, high = (calibration.scores((1 + sign * coverage) / 2)[channels] for sign in (-1, 1))
@@ -55,15 +57,40 @@ def test_calibration_mends_quantiles_that_are_too_narrow():
 
 
 def test_few_scores_are_pooled_and_very_few_are_not_believed():
-    scores = np.linspace(-5, 5, 99)
-    pooled = Calibration.of(scores, np.repeat([0, 1, 1], 33), 3)
+    scores, one = np.linspace(-5, 5, 99), np.zeros(99, dtype=int)
+    pooled = Calibration.of(scores, np.repeat([0, 1, 1], 33), 3, one)
     np.testing.assert_array_equal(pooled.table[:, 0], pooled.table[:, 2])
     # number p (n + 1) of 99 is that of split-conformal prediction
     assert pooled.scores(0.95)[0] == pytest.approx(scores[94])
     assert pooled.scores(0.05)[0] == pytest.approx(scores[4])
-    normal = Calibration.of(scores[:5], np.zeros(5, dtype=int), 1)
+    normal = Calibration.of(scores[:5], one[:5], 1, np.arange(5))
     assert normal.scores(0.9)[0] == pytest.approx(ndtri(0.9), abs=1e-2)
     assert len(GRID) == len(normal.table)
+
+
+@pytest.mark.parametrize("n_sequences", [4, 20, 50])
+@pytest.mark.parametrize("level", [0.0, 0.7])
+def test_intervals_of_few_sequences_cover_others(n_sequences, level):
+    """Scores of a sequence share a scale and, in part, a level; coverage is averaged over many draws."""
+    rng, entries = np.random.default_rng(0), 60
+    inside = {0.5: [], 0.9: []}
+    unstretched = []
+    for _ in range(320 // n_sequences):
+        scores = np.exp(rng.normal(scale=0.4, size=(n_sequences + 50, 1))) * (
+            level * rng.normal(size=(n_sequences + 50, 1)) + rng.normal(size=(n_sequences + 50, entries))
+        )
+        known, fresh = scores[:n_sequences].ravel(), scores[n_sequences:]
+        channels, sequences = np.zeros(len(known), dtype=int), np.repeat(np.arange(n_sequences), entries)
+        calibration = Calibration.of(known, channels, 1, sequences)
+        for coverage, found in inside.items():
+            low, high = (calibration.scores((1 + sign * coverage) / 2) for sign in (-1, 1))
+            found.append(((fresh >= low) & (fresh <= high)).mean())
+        as_one = Calibration.of(known, channels, 1, np.zeros_like(sequences))
+        unstretched.append(((fresh >= as_one.scores(0.05)) & (fresh <= as_one.scores(0.95))).mean())
+    for coverage, found in inside.items():
+        assert np.mean(found) == pytest.approx(coverage, abs=0.02)
+    if level and n_sequences < 10:
+        assert np.mean(unstretched) < 0.87
 
 
 def test_the_age_of_a_correlation_is_found():

@@ -10,6 +10,9 @@ from seq2tens.data import Sequences, from_aeon, held_out
 from seq2tens.estimators import LinearImputer, LS2TImputer, load
 from seq2tens.estimators.imputers import ls2t
 from seq2tens.estimators.imputers.splitting import LONGEST_PIECE, pieces, split
+from seq2tens.estimators.interruption import InterruptedFitWarning
+from seq2tens.models.imputation import GapFiller, hidden_entries, loss
+from seq2tens.models.imputation.two_streams import TwoStreamFiller
 
 SMALL = {"width": 8, "functionals": 4, "depth": 1, "epochs": 3, "batch_size": 8}
 FIXED = {**SMALL, "random_state": 0, "device": "cpu"}
@@ -156,6 +159,52 @@ def test_a_fit_goes_on_from_its_checkpoint(tmp_path):
         LS2TImputer(**FIXED, hide="points", checkpoint=tmp_path / "run").fit(X)
 
 
+@pytest.mark.parametrize(
+    ("n", "units", "offset"),
+    [(1, 1.0, 0.0), (3, 1.0, 0.0), (12, 1e6, 0.0), (12, 1e-6, 0.0), (12, 1.0, 1e6)],
+)
+def test_few_sequences_and_any_units(n, units, offset):
+    X = waves(n=n)
+    X[:, 0, 3:6], X[1:2, 1] = np.nan, np.nan
+    moved = X * units + offset
+    model = LS2TImputer(**FIXED).fit(moved)
+    low, high = model.predict_interval(moved)
+    missing = np.isnan(X)
+    assert (low < high)[missing].all()
+    for result in (model.transform(moved), low, high, model.sample(moved, 1, random_state=0)[0]):
+        back = (result - offset) / units
+        assert (np.abs(back) < 100).all()
+        np.testing.assert_array_equal(result[~missing], moved[~missing])
+
+
+def test_whole_numbers_are_filled_between_them():
+    X = np.round(5 * waves(n=12))
+    whole = LS2TImputer(**FIXED).fit(X.astype(np.int64))
+    X[:, 0, 3:6] = np.nan
+    np.testing.assert_array_equal(whole.transform(X)[~np.isnan(X)], X[~np.isnan(X)])
+    assert np.isfinite(whole.transform(X)).all()
+
+
+def test_an_interrupted_fit_can_be_used(monkeypatch):
+    X, calls = waves(n=12), []
+
+    def interrupted(*args):
+        calls.append(args)
+        if len(calls) > 6:  # in the fourth of the epochs of two batches
+            raise KeyboardInterrupt
+        return hidden_entries(*args)
+
+    monkeypatch.setattr(loss, "hidden_entries", interrupted)
+    with pytest.warns(InterruptedFitWarning, match="`fit` was interrupted after 3 epochs"):
+        model = LS2TImputer(**{**FIXED, "epochs": 50}).fit(X)
+    assert model.interrupted_ is True
+    assert 0 < len(model.history_) < 50
+    X[:, 0, 3:6] = np.nan
+    for result in (model.transform(X), *model.predict_interval(X), *model.sample(X, 1)):
+        assert np.isfinite(result).all()
+    assert model.stream().push(X[0].T).shape == X[0].T.shape
+
+
 def test_static_features_are_saved(tmp_path):
     X = from_aeon(waves(n=12))
     X = Sequences(np.where(X.values > 1, np.nan, X.values), X.offsets, static=np.arange(24.0).reshape(12, 2))
@@ -165,6 +214,32 @@ def test_static_features_are_saved(tmp_path):
     np.testing.assert_array_equal(again.transform(X).values, model.transform(X).values)
     assert again.interrupted_ is False
     assert again.history_ == model.history_
+
+
+def test_models_of_the_earlier_network_still_load(tmp_path, monkeypatch):
+    """Their network has two streams, and its facts do not name it."""
+    X = waves(n=12)
+    X[:, 0, 3:6] = np.nan
+    monkeypatch.setattr(ls2t, "GapFiller", TwoStreamFiller)
+    model = LS2TImputer(**FIXED).fit(X)
+    monkeypatch.undo()
+    facts = {name: fact for name, fact in model._facts().items() if name != "network"}
+    monkeypatch.setattr(model, "_facts", lambda: facts)
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert isinstance(again.network_, TwoStreamFiller)
+    np.testing.assert_array_equal(again.transform(X), model.transform(X))
+    again.save(tmp_path / "again")
+    np.testing.assert_array_equal(load(tmp_path / "again").transform(X), model.transform(X))
+    assert isinstance(LS2TImputer(**FIXED).fit(X).network_, GapFiller)
+
+
+def test_the_number_of_pieces_that_are_held_out():
+    for n, expected in [(10, 2), (20, 4), (50, 10), (100, 20), (200, 20), (400, 40)]:
+        parts = split(from_aeon(waves(n=n)), "points", seed=0)
+        assert len(parts.train) == n - expected
+        assert len(np.unique(parts.piece)) == expected
+        assert len(parts.piece) == len(parts.validation)
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,17 @@ import torch
 from seq2tens.data import Sequences
 from seq2tens.models.imputation import (
     LEVELS,
+    GapBatch,
     GapFiller,
     GapSource,
     PinballLoss,
     hidden_entries,
     look_back,
 )
+from seq2tens.models.imputation import network as network_module
 from seq2tens.models.imputation.loss import pinball
-from seq2tens.models.imputation.network import by_channel, straight_lines
+from seq2tens.models.imputation.network import REACH, local_level, neighbours
+from seq2tens.models.imputation.parts import by_channel, straight_lines
 
 BATCH, TIME, CHANNELS, STATIC = 4, 11, 3, 2
 
@@ -74,7 +77,7 @@ def test_features_in_pieces_are_those_of_the_whole(batch):
 
 
 def test_straight_lines_are_those_of_numpy(batch):
-    back, ahead = GapFiller.views(batch._replace(static=None))
+    back, ahead = neighbours(batch)
     line, _ = straight_lines(by_channel(back, CHANNELS), by_channel(ahead, CHANNELS))
     for b, length in enumerate(batch.lengths.tolist()):
         for c in range(CHANNELS):
@@ -95,6 +98,41 @@ def test_the_causal_half_does_not_see_the_future(batch, network):
     second = network(changed.masked(changed.hidden), entries)
     assert torch.equal(first.past[early], second.past[early])
     assert not torch.allclose(first.both[early], second.both[early])
+
+
+def test_levels_are_those_of_the_definition(monkeypatch):
+    rng = np.random.default_rng(0)
+    values, observed = rng.normal(size=(2, 9, CHANNELS)), rng.random((2, 9, CHANNELS)) < 0.5
+    for reach in (REACH, 2):
+        monkeypatch.setattr(network_module, "REACH", reach)
+        level, count = local_level(torch.tensor(values), torch.tensor(observed))
+        for t in range(9):
+            around = slice(max(t - reach, 0), t + reach + 1)
+            number = observed[:, around].sum(axis=1)
+            total = np.where(observed, values, 0)[:, around].sum(axis=1)
+            np.testing.assert_array_equal(count[:, t], number)
+            np.testing.assert_allclose(level[:, t], total / (number + 1), atol=1e-12)
+
+
+def test_the_course_at_another_level_is_filled_in_the_same_way(network):
+    """With many values the median moves with the level, but for a small part: levels are shrunk."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(1, 250, CHANNELS))
+    hidden = torch.tensor(rng.random(values.shape) < 0.2)
+    static = torch.zeros(1, STATIC, dtype=torch.float64)
+    filled = [
+        network.predict(network.encode(batch.masked(hidden)), hidden.nonzero(as_tuple=True))
+        for shift in (0.0, 5.0)
+        for batch in [
+            GapBatch(
+                torch.tensor(values + shift),
+                ~torch.zeros_like(hidden),
+                torch.arange(250.0)[None].double(),
+                static=static,
+            )
+        ]
+    ]
+    torch.testing.assert_close(filled[1], filled[0] + 5, rtol=0, atol=0.1)
 
 
 def test_quantiles_rise(batch, network):
@@ -120,8 +158,8 @@ def test_derivatives(batch, network):
     entries = batch.hidden.nonzero(as_tuple=True)
 
     def median(values):
-        encoded = network.encode(batch._replace(values=values).masked(batch.hidden))
-        return network.predict(encoded, entries).sum() + network.predict_causally(encoded, entries).sum()
+        filled = network(batch._replace(values=values).masked(batch.hidden), entries)
+        return filled.both.sum() + filled.past.sum()
 
     assert torch.autograd.gradcheck(median, batch.values.clone().requires_grad_())
 

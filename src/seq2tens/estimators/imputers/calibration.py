@@ -23,6 +23,9 @@ NORMAL_LEVELS = ndtri(np.array(LEVELS))
 GRID = np.linspace(0, 1, 1001)
 # With fewer scores in a channel, those of all channels are used; with fewer of these, normal ones.
 FEWEST_OF_CHANNEL, FEWEST = 300, 20
+# Largest number of groups of sequences, coverages for which intervals are compared with groups that were left
+# out, and the least width of an interval to one side.
+GROUPS, COVERAGES, LEAST_WIDTH = 20, np.array([0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98]), 1e-6
 # Candidates for the correlation time, in steps.
 AGES = np.geomspace(0.1, 100, 61)
 
@@ -59,12 +62,41 @@ class Calibration:
 
     @classmethod
     def of(
-        cls, scores: Float[np.ndarray, " sample"], channels: Int[np.ndarray, " sample"], n_channels: int
+        cls,
+        scores: Float[np.ndarray, " sample"],
+        channels: Int[np.ndarray, " sample"],
+        n_channels: int,
+        sequences: Int[np.ndarray, " sample"],
     ) -> Calibration:
-        """Calibrate with scores of entries that were not used in training."""
-        pooled = _table(scores, FEWEST, ndtri(np.clip(GRID, 1e-6, 1 - 1e-6)))
-        columns = [_table(scores[channels == c], FEWEST_OF_CHANNEL, pooled) for c in range(n_channels)]
-        return cls(np.stack(columns, axis=1), 0.0)
+        """Calibrate with scores of entries that were not used in training, and the sequence of each.
+
+        Entries of a sequence depend on each other, so that quantiles of few sequences say too little about
+        others. Each group of sequences is therefore compared with the quantiles of all others, and these are
+        stretched until the intervals contain as many entries as they should.
+        """
+        table = _tables(scores, channels, n_channels)
+        groups = np.unique(sequences, return_inverse=True)[1] % GROUPS
+        if len(scores) < FEWEST or not groups.any():
+            return cls(table, 0.0)
+        distances = np.empty((len(scores), len(COVERAGES)))
+        for group in range(groups.max() + 1):
+            left_out = groups == group
+            others = cls(_tables(scores[~left_out], channels[~left_out], n_channels), 0.0)
+            distances[left_out] = others._distances(scores[left_out], channels[left_out])
+        factors = [np.quantile(column, level) for column, level in zip(distances.T, COVERAGES, strict=True)]
+        stretch = np.interp(np.abs(2 * GRID - 1), COVERAGES, factors)[:, None]
+        middle = table[len(GRID) // 2]
+        return cls(np.maximum.accumulate(middle + stretch * (table - middle)), 0.0)
+
+    def _distances(
+        self, scores: Float[np.ndarray, " sample"], channels: Int[np.ndarray, " sample"]
+    ) -> Float[np.ndarray, "sample coverages"]:
+        """Return distances from the middle of the interval of each coverage, in units of its half-width."""
+        middle = self.scores(0.5)[channels]
+        ends = [[self.scores((1 + sign * level) / 2)[channels] for level in COVERAGES] for sign in (-1, 1)]
+        low, high = (np.abs(np.stack(end, axis=1) - middle[:, None]) for end in ends)
+        side = np.where((scores > middle)[:, None], high, low)
+        return np.abs(scores - middle)[:, None] / np.maximum(side, LEAST_WIDTH)
 
     def scores(self, level: float) -> Float[np.ndarray, " channels"]:
         """Return the score at this level for each channel."""
@@ -84,6 +116,15 @@ class Calibration:
         for c, column in enumerate(self.table.T):
             levels[channels == c] = np.interp(scores[channels == c], column, GRID)
         return ndtri(np.clip(levels, 1e-3, 1 - 1e-3))
+
+
+def _tables(
+    scores: Float[np.ndarray, " sample"], channels: Int[np.ndarray, " sample"], n_channels: int
+) -> Float[np.ndarray, "levels channels"]:
+    """Return the quantiles of the scores of each channel, or of all channels where there are too few."""
+    pooled = _table(scores, FEWEST, ndtri(np.clip(GRID, 1e-6, 1 - 1e-6)))
+    columns = [_table(scores[channels == c], FEWEST_OF_CHANNEL, pooled) for c in range(n_channels)]
+    return np.stack(columns, axis=1)
 
 
 def correlation_age(products: Float[np.ndarray, " pairs"], elapsed: Float[np.ndarray, " pairs"]) -> float:

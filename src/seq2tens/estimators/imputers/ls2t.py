@@ -31,30 +31,48 @@ from seq2tens.estimators.imputers.network import NetworkImputer, constants
 from seq2tens.estimators.imputers.splitting import Split, split
 from seq2tens.estimators.saving import plain
 from seq2tens.estimators.seeds import RandomState, repeatable_seed
-from seq2tens.models.imputation import LEVELS, MEDIAN, GapFiller, GapSource, Hide, PinballLoss, check_hide
+from seq2tens.models.imputation import (
+    LEVELS,
+    MEDIAN,
+    GapFiller,
+    GapSource,
+    Hide,
+    PinballLoss,
+    TwoStreamFiller,
+    check_hide,
+)
 from seq2tens.training import Checkpoints, OneCycle, ProgressStyle, seeded_initialization
 
+# Networks of saved models.
+FILLERS: dict[str, type[GapFiller | TwoStreamFiller]] = {
+    filler.__name__: filler for filler in (GapFiller, TwoStreamFiller)
+}
 # Number of elements of the largest tensor for a block of sequences, and of entries predicted at once.
 BLOCK_NUMBERS, BLOCK_ENTRIES = 2**24, 2**16
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LS2TImputer(NetworkImputer):
-    """Imputation by a causal and an anti-causal LS2T network, combined at each gap; see `models.imputation`.
+    """Imputation by a network of LS2T layers in both directions of time; see `models.imputation`.
 
-    At each step both networks see, for every channel, the value or the last one on their side, the time since
-    then, and the mean on their side; then static features. A missing entry is filled with a learned fraction
-    of the linear interpolation plus a correction. The model uses the actual times, without a grid; sequences
-    may have any length. In training, random observed entries are hidden, different ones in each batch, and
-    their quantiles are learned. A tenth of the sequences (with fewer than ten, of the entries) is held out:
-    it selects the best weights and calibrates the intervals.
+    At each step the network sees, for every channel, the value or the linear interpolation, relative to the
+    level of the channel around it; how far a value is from the interpolation of its neighbours; and the times
+    to the values before and after; then static features. A missing entry is filled with the level, a learned
+    fraction of the way from there to the linear interpolation, and a correction, so that the same course at
+    another level, as in a later season, is filled in the same way. The model uses the actual times, without a
+    grid; sequences may have any length. In training, random observed entries are hidden, different ones in
+    each batch, and their quantiles are learned.
+
+    A tenth of the sequences is held out, of fewer than 200 up to a fifth (with fewer than ten, a tenth of the
+    entries): they select the best weights and calibrate the intervals. As the entries of a sequence depend on
+    each other, intervals are stretched until they cover held-out sequences that did not calibrate them.
 
     Args:
         hide: what to hide in training: `"points"`, `"blocks"` of time, whole `"channels"`, `"mixed"`, or a
             list of channels, in which points are hidden.
-        width: width of the hidden state, in each direction of time.
-        functionals: number of functionals of each LS2T layer.
-        depth: number of blocks in each direction.
+        width: width of the hidden state.
+        functionals: number of functionals of each LS2T layer, in each direction of time.
+        depth: number of blocks.
         kernel: kernel size of the convolution in a block.
         dropout: dropout rate.
         epochs: by default enough for about 1200 steps, between 10 and 300.
@@ -129,6 +147,7 @@ class LS2TImputer(NetworkImputer):
         seed = repeatable_seed(self.random_state, self.checkpoint)
         self.constants_, self.step_ = constants(X), usual_step(X)
         self.static_ = None if X.static is None else Scaler().fit(single_steps(X.static))
+        self._filler: type[GapFiller | TwoStreamFiller] = GapFiller
         self.network_ = self._network(seed)
         parts = split(self._network_input(X), self.hide, seed)
         self._train(
@@ -136,7 +155,7 @@ class LS2TImputer(NetworkImputer):
         )
         self.calibration_, self.held_out_errors_ = self._calibrate(parts)
 
-    def _network(self, seed: int) -> GapFiller:
+    def _network(self, seed: int) -> GapFiller | TwoStreamFiller:
         sizes = {
             name: plain.python(getattr(self, name)) for name in ("width", "functionals", "depth", "kernel")
         }
@@ -145,7 +164,7 @@ class LS2TImputer(NetworkImputer):
         check.require(0 <= self.dropout < 1, f"`dropout` must lie in [0, 1), got {self.dropout}")
         n_static = 0 if self.static_ is None else len(self.static_.mean_)  # type: ignore[arg-type]
         with seeded_initialization(seed):
-            network = GapFiller(self.n_channels_, n_static, **sizes, dropout=self.dropout)
+            network = self._filler(self.n_channels_, n_static, **sizes, dropout=self.dropout)
         # Checkpoints use such attributes to tell runs apart.
         vars(network)["trained_as"] = f"hide={self.hide}"
         return network
@@ -194,8 +213,9 @@ class LS2TImputer(NetworkImputer):
         X, hidden = parts.validation, parts.hidden
         knots, truth = self._knots(X, hidden)[hidden].astype(np.float64), X.values[hidden]
         steps, channels = np.nonzero(hidden)
+        sequence = np.repeat(np.arange(len(X)), X.lengths)[steps]
         scores = score_of(truth.astype(np.float64), knots)
-        calibration = Calibration.of(scores, channels, self.n_channels_)
+        calibration = Calibration.of(scores, channels, self.n_channels_, parts.piece[sequence])
         normal = np.full(hidden.shape, np.nan)
         normal[steps, channels] = calibration.normalized(scores, channels)
         lines = LinearImputer().fit(parts.train).transform(X.with_values(np.where(hidden, np.nan, X.values)))
@@ -245,6 +265,7 @@ class LS2TImputer(NetworkImputer):
     def _facts(self) -> dict[str, Any]:
         return {
             **super()._facts(),
+            "network": self._filler.__name__,
             "step": self.step_,
             "age": self.calibration_.age,
             "kept_errors": self.held_out_errors_,
@@ -255,6 +276,8 @@ class LS2TImputer(NetworkImputer):
         self.step_, self.held_out_errors_ = facts["step"], facts["kept_errors"]
         self.calibration_ = Calibration(tensors["calibration"].numpy(), facts["age"])
         self.static_ = None if facts["static"] is None else Scaler.from_state(facts["static"])
+        # Earlier models do not name their network.
+        self._filler = FILLERS[facts.get("network", TwoStreamFiller.__name__)]
         super()._restore(tensors, facts)  # makes the network, which depends on the static features
 
     __getattr__ = moved_attributes({"kept_errors_": "held_out_errors_"})

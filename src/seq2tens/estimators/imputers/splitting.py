@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Int
 
 from seq2tens.data import Sequences, held_out
 from seq2tens.models.imputation import GapSource, Hide, hidden_entries
@@ -16,28 +17,32 @@ from seq2tens.training import seeded_initialization
 LONGEST_PIECE = 256
 # With fewer pieces than this, entries are held out rather than whole pieces.
 FEWEST_PIECES = 10
-# Fraction that is held out, and number of copies of a held-out piece, each with other hidden entries.
-HELD_OUT, COPIES = 0.1, 4
+# Fraction that is held out; if this is not `ENOUGH` pieces, more are held out, up to the fraction `MOST`.
+HELD_OUT, ENOUGH, MOST = 0.1, 20, 0.2
+# Number of copies of a held-out piece, each with other hidden entries.
+COPIES = 4
 
 
 class Split(NamedTuple):
-    """Sequences for training, sequences for validation, and the hidden entries of the latter."""
+    """Sequences for training, those for validation with their hidden entries, and the piece of each."""
 
     train: Sequences
     validation: Sequences
     hidden: Bool[np.ndarray, "steps channels"]
+    piece: Int[np.ndarray, " sequences"]
 
 
 def split(X: Sequences, hide: Hide, seed: int) -> Split:
-    """Hold out a tenth of the pieces or, if there are few, of the observed entries."""
+    """Hold out some of the pieces or, if there are few, a tenth of the observed entries."""
     generator, parts = np.random.default_rng([seed, 1]), pieces(X)
     if len(parts) < FEWEST_PIECES:
         values, hidden = held_out(parts.values, HELD_OUT, generator)
-        return Split(parts.with_values(values), parts, hidden)
+        return Split(parts.with_values(values), parts, hidden, np.arange(len(parts)))
     order = generator.permutation(len(parts))
-    n_held_out = -(-len(parts) // round(1 / HELD_OUT))
-    validation = parts[np.tile(np.sort(order[:n_held_out]), COPIES)]
-    return Split(parts[np.sort(order[n_held_out:])], validation, _hidden(validation, hide, seed))
+    n_held_out = max(math.ceil(HELD_OUT * len(parts)), min(ENOUGH, math.ceil(MOST * len(parts))))
+    chosen = np.tile(np.sort(order[:n_held_out]), COPIES)
+    validation = parts[chosen]
+    return Split(parts[np.sort(order[n_held_out:])], validation, _hidden(validation, hide, seed), chosen)
 
 
 def pieces(X: Sequences) -> Sequences:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from seq2tens.data import PackedSteps, Sequences, content_digest, since_start
 from seq2tens.models.imputation.hiding import Hide, hidden_entries
-from seq2tens.models.imputation.network import LEVELS, MEDIAN, Entries, GapBatch
+from seq2tens.models.imputation.parts import LEVELS, MEDIAN, Entries, GapBatch
 
 # Weight of the causal half, and of the median relative to the other quantiles.
 CAUSAL_WEIGHT, MEDIAN_WEIGHT = 0.5, 2.0

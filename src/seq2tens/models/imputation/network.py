@@ -1,202 +1,97 @@
-"""A network for imputation: causal and anti-causal LS2T blocks, and a read-out for each missing entry."""
+"""A network for imputation that reads values relative to the level of their channel around them."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as torch_F
 
 from seq2tens._moved import moved_attributes
-from seq2tens.models.imputation.past import FEATURES, look_back
+from seq2tens.models.imputation.parts import (
+    Block,
+    CausalFiller,
+    Entries,
+    Filled,
+    GapBatch,
+    Quantiles,
+    ReadOut,
+    Trunk,
+    by_channel,
+    straight_lines,
+)
+from seq2tens.models.imputation.past import look_back
 from seq2tens.nn import LS2T, Dense, MaskedConv, Network, Series, Whole
 
-# Levels of the predicted quantiles of an entry; the fourth is the median.
-LEVELS = (0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98)
-MEDIAN = LEVELS.index(0.5)
-# Smallest distance between quantiles, in standard deviations of a channel.
-LEAST_STEP = 1e-4
-# Number of features of the state and of the channel's embedding in a read-out.
-STATE, NAME = 16, 8
+# Number of steps to either side over which the level of a channel is averaged: a whole piece of training.
+REACH = 128
+# Number of features of a channel at a step, for the trunk and for the read-out.
+INPUTS, FEATURES = 6, 9
 
-Entries = tuple[Int[Tensor, " entries"], Int[Tensor, " entries"], Int[Tensor, " entries"]]
-Quantiles = Float[Tensor, "*rows levels"]
-
-
-class GapBatch(NamedTuple):
-    """Sequences with 0 for entries that were not observed.
-
-    `hidden` marks the entries to predict; None if the loss draws them. Times begin at 0. Beyond `lengths`
-    nothing is observed, and times are constant.
-    """
-
-    values: Float[Tensor, "rows time channels"]
-    observed: Bool[Tensor, "rows time channels"]
-    times: Float[Tensor, "rows time"]
-    lengths: Int[Tensor, " rows"] | None = None
-    static: Float[Tensor, "rows static"] | None = None
-    hidden: Bool[Tensor, "rows time channels"] | None = None
-
-    def masked(self, hidden: Bool[Tensor, "rows time channels"]) -> GapBatch:
-        """Return the batch as the network sees it, with these entries hidden."""
-        observed = self.observed & ~hidden
-        return self._replace(values=torch.where(observed, self.values, 0.0), observed=observed, hidden=hidden)
-
-    def to(self, device: torch.device) -> GapBatch:
-        """Move all tensors to a device."""
-        return GapBatch(*(None if tensor is None else tensor.to(device) for tensor in self))  # type: ignore[arg-type]
-
-
-class Filled(NamedTuple):
-    """Quantiles of entries given all other steps, and given only the steps up to their own."""
-
-    both: Quantiles
-    past: Quantiles
+Values = Float[Tensor, "batch time channels"]
 
 
 class Encoded(NamedTuple):
-    """Features of each channel from before and from after each step, and the states of the two streams."""
+    """The state of each step, features and linear interpolation of each entry, and the channel's level."""
 
-    back: Float[Tensor, "batch time channels features"]
-    ahead: Float[Tensor, "batch time channels features"]
-    past: Float[Tensor, "batch time width"]
-    future: Float[Tensor, "batch time width"]
+    state: Float[Tensor, "batch time state"]
+    features: Float[Tensor, "batch time channels features"]
+    line: Values
+    level: Values
 
 
-class Block(Network):
-    """A local convolution, LS2T over the increments, and a perceptron at each step; each added to its input.
+class TwoSidedBlock(Network):
+    """A centred convolution, LS2T over the increments in both directions of time, and a perceptron.
 
-    The convolution and LS2T see the steps up to each step, or with `reverse` those from it on. Each
-    functional learns its own decay, so that the state keeps its scale for sequences of any length.
+    Each is added to its input. Each functional learns its own decay, so that the state keeps its scale for
+    sequences of any length.
     """
 
-    def __init__(self, width: int, functionals: int, kernel: int, dropout: float, reverse: bool) -> None:
+    def __init__(self, width: int, functionals: int, kernel: int, dropout: float) -> None:
         super().__init__()
-        self.reverse, self.reach = reverse, kernel - 1
-        self.norms = nn.ModuleList([nn.LayerNorm(n) for n in (width, width, 2 * functionals, width)])
+        self.sides = (kernel - 1) // 2, kernel // 2
+        self.norms = nn.ModuleList([nn.LayerNorm(n) for n in (width, width, 4 * functionals, width)])
         self.convolution = MaskedConv(width, width, kernel)
-        self.ls2t = LS2T(width, functionals, 2, decay="learn", reverse=reverse)
-        self.project = Dense(2 * functionals, width)
+        self.past = LS2T(width, functionals, 2, decay="learn")
+        self.future = LS2T(width, functionals, 2, decay="learn", reverse=True)
+        self.project = Dense(4 * functionals, width)
         self.perceptron = nn.Sequential(
-            Dense(width, 2 * width), nn.GELU(), Dense(2 * width, width), nn.Dropout(dropout)
+            Dense(width, 2 * width),
+            nn.GELU(),
+            nn.Dropout(dropout),
+            Dense(2 * width, width),
+            nn.Dropout(dropout),
         )
 
     def compute(self, x: Series, context: Whole) -> Tensor:
         """Apply the three residual parts in turn."""
         before_convolution, before_ls2t, after_ls2t, before_perceptron = self.norms
-        sides = (0, self.reach) if self.reverse else (self.reach, 0)
-        x = x + torch_F.gelu(context.convolve(self.convolution, before_convolution(x), *sides))
+        x = x + torch_F.gelu(context.convolve(self.convolution, before_convolution(x), *self.sides))
         y = before_ls2t(x)
-        y = y - (context.halo(y, 0, 1)[:, 1:] if self.reverse else context.halo(y, 1, 0)[:, :-1])
-        levels = self.ls2t(y, context=context).flatten(2)
+        padded = context.halo(y, 1, 1)
+        past = self.past(y - padded[:, :-2], context=context)
+        future = self.future(y - padded[:, 2:], context=context)
+        levels = torch.cat([past.flatten(2), future.flatten(2)], dim=-1)
         x = x + self.project(after_ls2t(levels))
         return x + self.perceptron(before_perceptron(x))
-
-
-class Trunk(Network):
-    """Blocks whose output `(batch, time, width)` summarises the past of each step, or its future."""
-
-    def __init__(self, in_features: int, width: int, blocks: list[Block]) -> None:
-        super().__init__()
-        self.in_features = in_features
-        self.embed, self.blocks, self.norm = (
-            Dense(in_features, width),
-            nn.ModuleList(blocks),
-            nn.LayerNorm(width),
-        )
-
-    def compute(self, x: Series, context: Whole) -> Tensor:
-        """Apply the blocks in turn."""
-        h = self.embed(x)
-        for block in self.blocks:
-            h = block(h, context=context)
-        return self.norm(h)
-
-
-class ReadOut(nn.Module):
-    """Quantiles of entries, from the features of their channel and the state of their step.
-
-    The median is a fraction of a baseline value, predicted for each entry, plus a correction; the other
-    quantiles lie at positive distances from it.
-    """
-
-    def __init__(self, channels: int, features: int, width: int, hidden: int) -> None:
-        super().__init__()
-        self.channels = channels
-        self.state = Dense(width, channels * STATE)
-        self.name = nn.Parameter(0.3 * torch.randn(channels, NAME))
-        self.first, self.second = Dense(features + STATE + NAME, hidden), Dense(hidden, hidden)
-        self.last = Dense(hidden, len(LEVELS) + 1)
-
-    def forward(
-        self,
-        state: Float[Tensor, "batch time width"],
-        features: Float[Tensor, "batch time channels features"],
-        base: Float[Tensor, "batch time channels"],
-        entries: Entries | None = None,
-    ) -> Quantiles:
-        """Return the quantiles of the given entries, one per row, or of all entries."""
-        state_features = self.state(state).unflatten(-1, (self.channels, STATE))
-        if entries is None:
-            names = self.name.expand(*features.shape[:3], NAME)
-        else:
-            state_features, features, base = (
-                _chosen(t, entries)[None] for t in (state_features, features, base)
-            )
-            names = self.name.index_select(0, entries[2])[None]
-        rows = torch.cat([features, state_features, names], dim=-1)
-        rows = torch_F.gelu(self.second(torch_F.gelu(self.first(rows))))
-        rows = quantiles(self.last(rows), base)
-        return rows if entries is None else rows[0]
-
-
-def _chosen(x: Float[Tensor, "batch time channels *rest"], entries: Entries) -> Tensor:
-    """Return the entries as rows; the gradient of `index_select` is several times as fast as indexing's."""
-    sequence, step, channel = entries
-    rows = (sequence * x.shape[1] + step) * x.shape[2] + channel
-    return x.flatten(0, 2).index_select(0, rows)
-
-
-def quantiles(
-    raw: Float[Tensor, "*rows outputs"], base: Float[Tensor, "*rows"]
-) -> Float[Tensor, "*rows levels"]:
-    """Return increasing values around the median, raw[0] plus a fraction sigmoid(raw[1] + 2) of the base."""
-    median = (torch.sigmoid(raw[..., 1] + 2) * base + raw[..., 0])[..., None]
-    steps = torch_F.softplus(raw[..., 2:] - 1) + LEAST_STEP
-    below, above = steps[..., :MEDIAN].cumsum(-1), steps[..., MEDIAN:].cumsum(-1)
-    return torch.cat([median - below.flip(-1), median, median + above], dim=-1)
-
-
-class CausalFiller(Network):
-    """The causal half, which can be streamed.
-
-    It maps the features of `look_back` and static features to quantiles, `(batch, time, channels · levels)`.
-    """
-
-    def __init__(self, channels: int, static: int, width: int, blocks: list[Block], hidden: int) -> None:
-        super().__init__()
-        self.channels = channels
-        self.trunk = Trunk(FEATURES * channels + 1 + static, width, blocks)
-        self.read_out = ReadOut(channels, FEATURES, width, hidden)
-        self.in_features = self.trunk.in_features
-
-    def compute(self, x: Series, context: Whole) -> Tensor:
-        """Return the quantiles of all entries, as if none of them were observed."""
-        features = by_channel(x, self.channels)
-        return self.read_out(self.trunk(x, context=context), features, features[..., 0]).flatten(2)
 
 
 class GapFiller(nn.Module):
     """Predicts quantiles of the entries of sequences; see `LS2TImputer`.
 
+    The trunk reads, for every channel, the value or the linear interpolation, minus the level of the channel
+    around the step; and how far an observed value is from the interpolation of its neighbours. Thus the same
+    course at another level is filled in the same way, if the level is known from many values; with few, it is
+    shrunk towards the mean in training.
+
     Args:
         channels: number of channels of the sequences; values must be standardised.
         static: number of static features.
-        width: width of the hidden state, in each direction of time.
-        functionals: number of functionals of each LS2T layer, of order 2.
-        depth: number of blocks in each direction.
+        width: width of the hidden state.
+        functionals: number of functionals of each LS2T layer, of order 2, in each direction of time.
+        depth: number of blocks, for both directions as for the causal half.
         kernel: kernel size of the convolutions.
         hidden: hidden width of the read-out network.
         dropout: dropout rate.
@@ -215,67 +110,76 @@ class GapFiller(nn.Module):
         dropout: float = 0.1,
     ) -> None:
         super().__init__()
-        past, future = (
-            [Block(width, functionals, kernel, dropout, reverse) for _ in range(depth)]
-            for reverse in (False, True)
-        )
+        past = [Block(width, functionals, kernel, dropout, reverse=False) for _ in range(depth)]
         self.causal = CausalFiller(channels, static, width, past, hidden)
-        self.future = Trunk(self.causal.trunk.embed.in_features, width, future)
-        self.read_out = ReadOut(channels, 2 * FEATURES + 2, 2 * width, hidden)
+        blocks = [TwoSidedBlock(width, functionals, kernel, dropout) for _ in range(depth)]
+        self.trunk = Trunk(INPUTS * channels + 2 + static, width, blocks)
+        # The read-out sees the other channels of its step without the norms of the trunk, which hide scales.
+        self.read_out = ReadOut(channels, FEATURES, width + 2 * channels, hidden)
 
     def forward(self, batch: GapBatch, entries: Entries) -> Filled:
         """Return the quantiles of the entries, which must not be observed."""
-        encoded = self.encode(batch)
-        return Filled(self.predict(encoded, entries), self.predict_causally(encoded, entries))
+        return Filled(self.predict(self.encode(batch), entries), self.predict_causally(batch, entries))
 
     def encode(self, batch: GapBatch) -> Encoded:
-        """Return the states of both directions at each step."""
-        back, ahead = self.views(batch)
-        return Encoded(
-            by_channel(back, self.causal.channels),
-            by_channel(ahead, self.causal.channels),
-            self.causal.trunk(back, lengths=batch.lengths),
-            self.future(ahead, lengths=batch.lengths),
+        """Return what `predict` needs to know of each step."""
+        values, observed = batch.values, batch.observed
+        back, ahead = neighbours(batch)
+        (last, _, since, had, *_), (following, _, until, has, *_) = (
+            by_channel(x, values.shape[2]).unbind(-1) for x in (back, ahead)
         )
+        level, count = local_level(values, observed)
+        line, share = straight_lines(*(by_channel(x, values.shape[2]) for x in (back, ahead)))
+        line = torch.where((had > 0) | (has > 0), line, level)
+        seen, number = observed.to(values.dtype), count.log1p()
+        surprise = torch.where(observed, values - line, 0.0)
+        relative = torch.where(observed, values, line) - level
+        steps = [back[..., -1:], ahead[..., -1:], *_static_rows(batch)]
+        rows = torch.cat([relative, seen, surprise, since, until, number, *steps], dim=-1)
+        ends = torch.where(had > 0, last - line, 0.0), torch.where(has > 0, following - line, 0.0)
+        features = torch.stack([line - level, *ends, since, until, had, has, share, number], dim=-1)
+        state = torch.cat([self.trunk(rows, lengths=batch.lengths), surprise, seen], dim=-1)
+        return Encoded(state, features, line, level)
 
     def predict(self, encoded: Encoded, entries: Entries) -> Quantiles:
         """Return the quantiles of entries, given all other steps."""
-        line, share = straight_lines(encoded.back, encoded.ahead)
-        features = torch.cat([encoded.back, encoded.ahead, line[..., None], share[..., None]], dim=-1)
-        return self.read_out(torch.cat([encoded.past, encoded.future], dim=-1), features, line, entries)
+        state, features, line, level = encoded
+        return self.read_out(state, features, line - level, entries) + level[entries][:, None]
 
-    def predict_causally(self, encoded: Encoded, entries: Entries) -> Quantiles:
+    def predict_causally(self, batch: GapBatch, entries: Entries) -> Quantiles:
         """Return the quantiles of entries, given the steps up to their own."""
-        return self.causal.read_out(encoded.past, encoded.back, encoded.back[..., 0], entries)
+        back, _ = look_back(batch.values, batch.observed, batch.times)
+        past = self.causal.trunk(torch.cat([back, *_static_rows(batch)], dim=-1), lengths=batch.lengths)
+        features = by_channel(back, self.causal.channels)
+        return self.causal.read_out(past, features, features[..., 0], entries)
 
     __getattr__ = moved_attributes(
         {"tell": "predict", "tell_by_past": "predict_causally"}, nn.Module.__getattr__
     )
 
-    @staticmethod
-    def views(batch: GapBatch) -> list[Float[Tensor, "batch time features"]]:
-        """Return the inputs of the two directions: every step with its past, and with its future."""
-        values, observed, times, _, static, _ = batch
-        back, _ = look_back(values, observed, times)
-        ahead, _ = look_back(values.flip(1), observed.flip(1), times.flip(1))
-        rows = [] if static is None else [static[:, None].expand(-1, values.shape[1], -1)]
-        return [torch.cat([x, *rows], dim=-1) for x in (back, ahead.flip(1))]
 
+def local_level(values: Values, observed: Bool[Tensor, "batch time channels"]) -> tuple[Values, Values]:
+    """Return the mean of each channel over the steps around each step, and the number of its values.
 
-def by_channel(x: Float[Tensor, "batch time features"], channels: int) -> Tensor:
-    """Arrange the features of `look_back` by channel, `(batch, time, channels, features)`."""
-    return x[..., : FEATURES * channels].unflatten(-1, (FEATURES, channels)).mT
-
-
-def straight_lines(past: Tensor, future: Tensor) -> tuple[Tensor, Tensor]:
-    """Interpolate linearly between the last value and the next; also return the elapsed fraction of the gap.
-
-    If only one of them exists, that value and 0.5 are returned.
+    The mean is shrunk towards 0, as if there were one more value of 0.
     """
-    last, _, since, had, *_ = past.unbind(-1)
-    following, _, until, has, *_ = future.unbind(-1)
-    since, until = since.expm1(), until.expm1()
-    between, gap = (had > 0) & (has > 0), since + until
-    share = torch.where(between & (gap > 0), since / torch.where(gap > 0, gap, 1.0), 0.5)
-    left, right = torch.where(had > 0, last, following), torch.where(has > 0, following, last)
-    return left + share * (right - left), share
+    steps = torch.arange(values.shape[1], device=values.device)
+    low, high = (steps - REACH).clamp(min=0), (steps + REACH + 1).clamp(max=values.shape[1])
+    known = torch.where(observed, values, 0.0)
+    # In doubles: differences of long sums.
+    sums = (torch_F.pad(x.double().cumsum(1), (0, 0, 1, 0)) for x in (known, observed))
+    total, count = ((x[:, high] - x[:, low]).to(values.dtype) for x in sums)
+    return total / (count + 1), count
+
+
+def neighbours(batch: GapBatch) -> tuple[Tensor, Tensor]:
+    """Return the features of `look_back` from the steps before each step, and from those after it."""
+    values, observed, times = batch.values, batch.observed, batch.times
+    back, _ = look_back(values, observed, times, own=False)
+    ahead, _ = look_back(values.flip(1), observed.flip(1), times.flip(1), own=False)
+    return back, ahead.flip(1)
+
+
+def _static_rows(batch: GapBatch) -> list[Float[Tensor, "batch time static"]]:
+    static = batch.static
+    return [] if static is None else [static[:, None].expand(-1, batch.values.shape[1], -1)]

@@ -37,13 +37,16 @@ def look_back(
     observed: Bool[Tensor, "batch time channels"],
     times: Float[Tensor, "batch time"],
     past: Past | None = None,
+    *,
+    own: bool = True,
 ) -> tuple[Float[Tensor, "batch time features"], Past]:
     """Return the features of every step, and the state for later steps.
 
     There are six for each channel, feature by feature: the value, or the last one before it; whether it was
     observed; log(1 + the time since the last one); whether there is one; the mean of the earlier values,
-    shrunk towards 0; log(1 + their number). Then log(1 + the time since the previous step). Times may
-    decrease as well as increase, so that the same function looks ahead along reversed sequences.
+    shrunk towards 0; log(1 + their number). Then log(1 + the time since the previous step). Without `own`,
+    the first is the last value before, even where a value was observed. Times may decrease as well as
+    increase, so that the same function looks ahead along reversed sequences.
     """
     past = Past.before(values, times[:, 0]) if past is None else past
     index, moments = _last_before(observed), times[..., None].expand_as(values)
@@ -59,7 +62,7 @@ def look_back(
     steps = torch.cat([past.clock[:, None], times], dim=1).diff(dim=1).abs()
     features = torch.cat(
         [
-            torch.where(observed, values, last),
+            torch.where(observed, values, last) if own else last,
             observed.to(values.dtype),
             (moments - moment).abs().log1p(),
             (count > 0).to(values.dtype),
