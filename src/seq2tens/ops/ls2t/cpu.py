@@ -15,6 +15,7 @@ from seq2tens._checks import require
 from seq2tens.ops import native
 from seq2tens.ops.chains import Chains
 from seq2tens.ops.dispatch import cpu_unsupported
+from seq2tens.ops.heap import use_huge_pages
 from seq2tens.ops.ls2t.autograd import Backend, call, register
 from seq2tens.ops.ls2t.recursion import Recursion, Results, Saved
 
@@ -150,6 +151,7 @@ def _forward(recursion: Recursion, keeps_products: bool) -> Results:
     """Return levels along time, final state, and what is saved: the state before each block, and products."""
     # the kernels keep products for some sizes only, see `csrc/seq2tens.h`
     results = _empty_results(recursion, keeps_products and _fits_kernels(recursion))
+    use_huge_pages(results.output, *results.saved)
     struct = _describe(recursion)
     struct.final = results.final.data_ptr()
     if recursion.return_sequences:
@@ -179,6 +181,7 @@ def _backward(
     if not recursion.return_sequences:
         incoming[0] = None
     gradients = recursion.empty_gradients()
+    use_huge_pages(gradients[0])
     sums = [None if t is None else g for t, g in zip(recursion.differentiable, gradients, strict=True)]
     native.run("ls2t_backward", Backward(ctypes.pointer(struct), *native.addresses(*incoming, *sums)))
     return gradients
