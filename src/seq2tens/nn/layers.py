@@ -177,28 +177,30 @@ class LS2T(Streamable, nn.Module):
         packed = x if isinstance(x, PackedSequence) else None
         if packed is not None:
             x, lengths = unpack(packed, mask, lengths)
-        check.sequences("x", x)  # type: ignore[arg-type]
-        assert isinstance(x, Tensor)
-        if mask is not None or lengths is not None:
-            mask = check.step_mask(x, mask, lengths)
         levels, chains = F.ls2t(
-            x,
+            x,  # type: ignore[arg-type]
             **self.functionals(),
             mask=mask,
+            lengths=lengths,  # type: ignore[arg-type]
             return_sequences=self.return_sequences,
             state=None if state is None else state.levels,
             return_state=True,
         )
-        earlier = 0 if state is None else state.steps
-        total = Whole(mask).count(x, at_end=True) + earlier if return_state else None
-        count = None
-        if self.exponent is not None:
-            at_end = not self.return_sequences
-            count = Whole(mask).count(x, reverse=self.reverse, at_end=at_end)
-            count = count + (earlier if state is None or at_end else state.steps[:, None])
+        count = total = None
+        if return_state or self.exponent is not None:
+            count, total = self._counts(x, check.step_mask(x, mask, lengths), state)  # type: ignore[arg-type]
         output = self._output(levels, count)
         result = repack(output, packed) if packed is not None and self.return_sequences else output
-        return result if total is None else (result, LS2TState(chains, total))
+        return (result, LS2TState(chains, total)) if return_state and total is not None else result
+
+    def _counts(self, x: Tensor, mask: Tensor | None, state: LS2TState | None) -> tuple[Tensor, Tensor]:
+        """Return the number of steps behind each output, if it normalises them, and of all steps so far."""
+        whole, earlier = Whole(mask), 0 if state is None else state.steps
+        total = whole.count(x, at_end=True) + earlier
+        if self.exponent is None or not self.return_sequences:
+            return total, total
+        count = whole.count(x, reverse=self.reverse)
+        return count if state is None else count + state.steps[:, None], total
 
     @property
     def exponent(self) -> Float[Tensor, " order"] | float | None:
