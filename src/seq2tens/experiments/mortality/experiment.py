@@ -101,13 +101,13 @@ def measure(
     assert best is not None
     final = cell.purpose == "final"
     threshold = _scores(network, inputs, validation, {"threshold": best_threshold})["threshold"]
-    predict_seconds, tested = (
+    predict_seconds, test_measures = (
         _test(network, inputs, stays, threshold) if final else (None, dict[str, float]())
     )
     seconds = [row["seconds"] for row in result.history]
     measures: dict[str, Any] = {
         **{f"validation_{name}": round(best[f"validation_{name}"], 6) for name in MEASURES},
-        **{f"test_{name}": tested.get(name) for name in (*MEASURES, "accuracy_at_threshold")},
+        **{f"test_{name}": test_measures.get(name) for name in (*MEASURES, "accuracy_at_threshold")},
         "threshold": threshold,
     }
     return MortalityRow(
