@@ -86,9 +86,9 @@ class LS2T(Streamable, nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        for name, value in [("in_features", in_features), ("width", width), ("order", order)]:
-            check.positive_int(name, value)
-        check.positive_int("lift_order", lift_order)
+        sizes = {"in_features": in_features, "width": width, "order": order, "lift_order": lift_order}
+        for name, size in sizes.items():
+            check.positive_int(name, size)
         check.choice("weights", weights, get_args(F.Weights))
         check.choice("init", init, ("uniform", "normal"))
         check.require(
@@ -104,10 +104,8 @@ class LS2T(Streamable, nn.Module):
         self.weight = nn.Parameter(empty(components, in_features, width))
         self.bias = nn.Parameter(empty(components, width)) if bias else None
         self.lift = nn.Parameter(empty(lift_order - 1)) if learn_lift else None
-        number = isinstance(normalize, (int, float)) and 0 <= normalize <= 1
-        check.require(number, f"`normalize` must be True, False or in (0, 1], got {normalize!r}")
         self.exponent_logit = nn.Parameter(empty(order)) if normalize is True else None
-        self.fixed_exponent = float(normalize) if normalize and normalize is not True else None
+        self.fixed_exponent = _fixed_exponent(normalize)
         self.decay_logit = nn.Parameter(empty(width)) if isinstance(decay, str) else None
         self.register_buffer("decay", _fixed_decay(decay, empty(width)))
         self.reset_parameters()
@@ -261,6 +259,13 @@ class BiLS2T(nn.Module):
         if isinstance(past, PackedSequence):
             return past._replace(data=torch.cat([past.data, future.data], dim=-1))
         return torch.cat([past, future], dim=-1)
+
+
+def _fixed_exponent(normalize: object) -> float | None:
+    """Return the given exponent; None if there is none or it is learned."""
+    if isinstance(normalize, (int, float)) and 0 <= normalize <= 1:
+        return float(normalize) if normalize and normalize is not True else None
+    raise check.ArgumentError(f"`normalize` must be True, False or in (0, 1], got {normalize!r}")
 
 
 def _fixed_decay(decay: object, like: Tensor) -> Tensor | None:
