@@ -216,7 +216,7 @@ def pictures(group: Group) -> list[Picture]:
             f"figures/accuracy-{group.name}-ranks.svg",
             f"Mean ranks over {n}: {ranks}; critical difference {ranking.critical_difference:.2f} "
             f"(Nemenyi, level {LEVEL})",
-            figures.critical_difference(ranking, {m: m for m in ranking.models}),
+            figures.critical_difference_diagram(ranking, {m: m for m in ranking.models}),
         )
     ]
     if group.timed:

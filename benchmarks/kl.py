@@ -71,7 +71,7 @@ def contender(
 def on_one_thread(work: Work) -> Work:
     """Run on one thread, which other load on the machine disturbs least."""
 
-    def alone() -> object:
+    def wrapped() -> object:
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
         try:
@@ -79,7 +79,7 @@ def on_one_thread(work: Work) -> Work:
         finally:
             torch.set_num_threads(threads)
 
-    return alone
+    return wrapped
 
 
 # Dense algebra takes seconds per call, so there are only a few cases.

@@ -35,10 +35,25 @@ def test_public_names():
 
 
 def imported_rooms(path):
+    """The rooms that a file imports from, anywhere in it, or names in a string that is imported later."""
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "seq2tens":
-            _, *inner = node.module.split(".")
-            yield from inner[:1] or [alias.name for alias in node.names]
+        if isinstance(node, ast.ImportFrom) and node.module == "seq2tens":
+            yield from (alias.name for alias in node.names)
+            continue
+        modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        modules += [node.value] if isinstance(node, ast.Constant) and isinstance(node.value, str) else []
+        for module in modules:
+            name = re.fullmatch(r"seq2tens\.(\w+)(\.\w+)*\.?", module)
+            if name is not None and name[1] in ROOMS:
+                yield name[1]
+
+
+def test_imports_are_seen_wherever_they_stand(tmp_path):
+    lines = ["from seq2tens import nn", "import seq2tens.data.tables", 'load("seq2tens.models.gpvae")']
+    lines += ['name = f"seq2tens.cli.{part}"', "from seq2tens.ops import native", "import seq2tens", "x = 1"]
+    (tmp_path / "file.py").write_text("def function():\n" + "\n".join(f"    {line}" for line in lines))
+    assert sorted(imported_rooms(tmp_path / "file.py")) == ["cli", "data", "models", "nn", "ops"]
 
 
 def test_imports_go_downwards():
@@ -177,6 +192,16 @@ VAGUE = [
     "looks",
     "missed",
     "lacking",
+    "those",
+    "which",
+    "whose",
+    "some",
+    "several",
+    "mine",
+    "having",
+    "among",
+    "alone",
+    "apart",
     "thing",
     "things",
     "stuff",

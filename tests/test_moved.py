@@ -9,6 +9,7 @@ import torch
 
 from experiments.core.test_rows import ROW
 from seq2tens import distributed, exporting, plots, training
+from seq2tens.data import Columns
 from seq2tens.estimators import LS2TImputer, RandomLS2TClassifier, compare
 from seq2tens.models import gpvae
 from seq2tens.models.imputation import GapFiller
@@ -33,6 +34,14 @@ def test_a_standardization_is_spelled_as_in_scikit_learn():
         DeprecationWarning, match="Standardisation` is now `seq2tens.exporting.Standardization`"
     ):
         assert exporting.Standardisation is exporting.Standardization
+
+
+def test_columns_are_resolved():
+    columns = Columns()
+    with pytest.warns(DeprecationWarning, match="`among` is now `resolve`"):
+        assert columns.among == columns.resolve
+    with pytest.raises(AttributeError, match="'Columns' object has no attribute 'nothing'"):
+        columns.nothing  # noqa: B018
 
 
 def test_other_names_are_unknown():

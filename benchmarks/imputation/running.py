@@ -144,9 +144,9 @@ class Scores:
     """Scores of hidden entries, in training standard deviations of the channel, without constant channels."""
 
     def __init__(self, truth: Steps, hidden: Steps, train: Steps) -> None:
-        several = (~np.isnan(train)).sum(axis=0) > 1
+        observed_twice = (~np.isnan(train)).sum(axis=0) > 1
         scale = np.zeros(train.shape[1])
-        scale[several] = np.nanstd(train[:, several], axis=0, dtype=np.float64)
+        scale[observed_twice] = np.nanstd(train[:, observed_twice], axis=0, dtype=np.float64)
         self.scored = hidden & (scale > 0)
         self.scales = np.broadcast_to(scale, hidden.shape)[self.scored]
         self.truth = truth[self.scored]

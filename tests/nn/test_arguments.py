@@ -1,10 +1,13 @@
 """Arrays, lists, empty and meta tensors for layers and networks: the obvious meaning, or a clear sentence."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
 
+from seq2tens import _checks
 from seq2tens.nn import (
     FCN,
     FCNLS2T,
@@ -145,3 +148,20 @@ def test_momentum_is_checked_when_a_normalisation_is_made():
     for make in (MaskedBatchNorm, LevelNorm):
         with pytest.raises(ValueError, match=r"`momentum` must be a number in \[0, 1\], got None"):
             make(3, momentum=None)
+
+
+@pytest.mark.parametrize("build", [lambda: LS2T(3, 4, 2), lambda: FCN(3, 4)], ids=["LS2T", "FCN"])
+def test_sequences_and_lengths_are_checked_once(build, monkeypatch):
+    calls = Counter()
+
+    def counted(check):
+        def counting(*arguments):
+            calls[check.__name__] += 1
+            return check(*arguments)
+
+        return counting
+
+    for check in (_checks.sequences, _checks.step_mask):
+        monkeypatch.setattr(_checks, check.__name__, counted(check))
+    build()(torch.randn(2, 5, 3), lengths=[5, 2])
+    assert calls == {"sequences": 1, "step_mask": 1}

@@ -128,15 +128,15 @@ def test_padding_changes_neither_output_nor_statistics(name, training):
         padded, mask = spread(x, list(places), total)
         y = network(padded, mask)
         y.sum().backward()
-        results.append([y, *network.buffers(), *(p.grad for p in network.parameters())])
+        gradients = gradients_of(network, (p.grad for p in network.parameters()))
+        results.append({"y": y, **dict(network.named_buffers()), **gradients})
     network = build(name, training)
     y = network(torch.nn.functional.pad(x, (0, 0, 0, 3), value=math.nan), lengths=torch.full((4,), 6))
-    results.append([y, *network.buffers()])
+    results.append({"y": y, **dict(network.named_buffers())})
     network = build(name, training)
-    results.append([network(x), *network.buffers()])
+    results.append({"y": network(x), **dict(network.named_buffers())})
     for other in results[1:]:
-        for a, b in zip(results[0], other, strict=False):
-            assert_close(a, b, **EXACT)
+        assert_close({part: results[0][part] for part in other}, other, **EXACT)
 
 
 @every_network

@@ -25,8 +25,8 @@ def test_an_exchange_is_differentiated_through_all_ranks():
     outputs = [fold_of(rank)(torch.stack(inputs)) for rank in range(RANKS)]
     torch.stack([y.square().sum() for y in outputs]).sum().backward()
     for (output, gradient), y, x in zip(together(exchanged, RANKS), outputs, inputs, strict=True):
-        assert_close(output, y.detach(), rtol=1e-12, atol=1e-12)
-        assert_close(gradient, x.grad, rtol=1e-12, atol=1e-12)
+        expected = {"y": y.detach(), "dx": x.grad}
+        assert_close({"y": output, "dx": gradient}, expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.slow

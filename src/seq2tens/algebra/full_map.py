@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import cached_property
 from typing import Any, Literal
 
@@ -12,7 +11,7 @@ from torch import Tensor
 
 from seq2tens._checks import choice, floating, positive_int, require, sequences, shape, step_mask
 from seq2tens.algebra.free_tensor import FreeTensor
-from seq2tens.algebra.lifts import Lift, PowerLift
+from seq2tens.algebra.lifts import Lift, PowerLift, inverse_factorials
 from seq2tens.ops import full_precision
 from seq2tens.ops.full_map import full_map, reference_scan
 
@@ -39,7 +38,7 @@ def seq2tens(
     are views of the single tensor that `flatten` returns; `backend="reference"` is plain PyTorch.
     """
     positive_int("order", order)
-    x, keep = observed(x, mask, lengths)
+    x, valid = valid_steps(x, mask, lengths)
     coefficients = _coefficients(lift, order)
     if coefficients is not None:
         flat = full_map(x, coefficients, order, return_sequences, backend=backend)
@@ -48,7 +47,7 @@ def seq2tens(
     if backend == "cpu":
         raise RuntimeError("`backend` 'cpu' cannot run here: `lift` is not a PowerLift")
     with full_precision(x):
-        levels = reference_scan(_lifted(x, keep, lift), order, return_sequences)
+        levels = reference_scan(_lifted(x, valid, lift), order, return_sequences)
     scalar = levels[0].new_ones(levels[0].shape[:-1])
     return FreeTensor((scalar, *levels))
 
@@ -60,8 +59,8 @@ def signature(
     sequences("path", path)
     require(path.shape[1] > 0, f"`path` must have at least one point, got shape {tuple(path.shape)}")
     positive_int("order", order)
-    path, _ = observed(path, None, None)
-    flat = full_map(path, _inverse_factorials(order), order, False, increments=True, backend=backend)
+    path, _ = valid_steps(path, None, None)
+    flat = full_map(path, inverse_factorials(order), order, False, increments=True, backend=backend)
     return _OneBuffer(flat, path.shape[2], order)
 
 
@@ -86,36 +85,32 @@ class _OneBuffer(FreeTensor):
         return self._flat if scalar else self._flat[..., 1:]
 
 
-def observed(x: Tensor, mask: Tensor | None, lengths: Tensor | None) -> tuple[Tensor, Tensor | None]:
+def valid_steps(x: Tensor, mask: Tensor | None, lengths: Tensor | None) -> tuple[Tensor, Tensor | None]:
     """Check the steps; return them in at least float32, 0 where masked, and the joint mask."""
     sequences("x", x)
     require(x.shape[0] > 0, f"`x` must hold at least one sequence, got an empty batch {tuple(x.shape)}")
     require(x.shape[2] > 0, f"`x` must have at least one channel, got shape {tuple(x.shape)}")
-    keep = step_mask(x, mask, lengths)
+    valid = step_mask(x, mask, lengths)
     if x.dtype in (torch.float16, torch.bfloat16):
         x = x.float()
-    if keep is None:
+    if valid is None:
         return x, None
-    keep = keep.to(x.device)
-    return torch.where(keep.unsqueeze(-1), x, 0.0), keep
-
-
-def _inverse_factorials(order: int) -> Tensor:
-    return torch.tensor([1 / math.factorial(k) for k in range(1, order + 1)], dtype=torch.float64)
+    valid = valid.to(x.device)
+    return torch.where(valid.unsqueeze(-1), x, 0.0), valid
 
 
 def _coefficients(lift: str | Lift, order: int) -> Tensor | None:
     """Return the coefficients of a power lift, or None for another lift."""
     if isinstance(lift, str):
         choice("lift", lift, ("linear", "1+x", "exp"))
-        return _inverse_factorials(order if lift == "exp" else 1)
+        return inverse_factorials(order if lift == "exp" else 1)
     if not callable(lift):
         raise TypeError(f"`lift` must be a name or a callable, got {type(lift).__name__}")
     # a subclass may have a `forward` of its own
     return lift.coefficients if type(lift) is PowerLift else None
 
 
-def _lifted(x: Tensor, keep: Tensor | None, lift: Any) -> list[Tensor]:
+def _lifted(x: Tensor, valid: Tensor | None, lift: Any) -> list[Tensor]:
     """Return the levels of φ at every step, after checking their shapes; 0 at masked steps."""
     levels = list(lift(x))
     require(len(levels) > 0, "`lift` must return at least one level, got an empty list")
@@ -124,7 +119,9 @@ def _lifted(x: Tensor, keep: Tensor | None, lift: Any) -> list[Tensor]:
     for j, level in enumerate(levels, 1):
         expected = (*x.shape[:2], *(dim,) * j)
         shape(f"lift(x)[{j - 1}]", level, expected, f"(batch, time, {j} axes of one size)")
-    if keep is None:
+    if valid is None:
         return levels
     # φ need not map 0 to 1
-    return [torch.where(keep.reshape(keep.shape + (1,) * j), level, 0.0) for j, level in enumerate(levels, 1)]
+    return [
+        torch.where(valid.reshape(valid.shape + (1,) * j), level, 0.0) for j, level in enumerate(levels, 1)
+    ]

@@ -81,7 +81,12 @@ def linear() -> PowerLift:
 def exponential(p: int) -> PowerLift:
     """Return φ(x) = exp(x) up to degree p; if p is the order, Φ of increments is the signature."""
     positive_int("p", p)
-    return PowerLift(torch.tensor([1 / math.factorial(k) for k in range(1, p + 1)], dtype=torch.float64))
+    return PowerLift(inverse_factorials(p))
+
+
+def inverse_factorials(p: int) -> Float[Tensor, " p"]:
+    """Return 1/k! for k = 1, …, p, the coefficients of exp."""
+    return torch.tensor([1 / math.factorial(k) for k in range(1, p + 1)], dtype=torch.float64)
 
 
 def coefficients(c: Float[Tensor, " p"]) -> PowerLift:

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from seq2tens._checks import require
-from seq2tens.algebra.full_map import observed
+from seq2tens.algebra.full_map import valid_steps
 
 Letter = tuple[int, ...]
 Word = tuple[Letter, ...]
@@ -101,7 +101,7 @@ def evaluate(
     return_sequences: bool = False,
 ) -> Float[Tensor, "batch ..."]:
     """Return ⟨words, Φ(x★)⟩ for each sequence, or for each of its prefixes with `return_sequences`."""
-    x, _ = observed(x, mask, lengths)
+    x, _ = valid_steps(x, mask, lengths)
     _check_channels(words, x.shape[-1])
     paths = _paths(words, x)
     total = x.new_zeros(x.shape[0], x.shape[1] + 1)

@@ -22,16 +22,16 @@ if TYPE_CHECKING:  # importing them takes seconds
     from seq2tens.data import Labelled, Sequences
 
 # Options with a default in the shell; models that have no use for them ignore them.
-EVERYWHERE = ("progress", "random_state")
+SHARED_OPTIONS = ("progress", "random_state")
 FolderArgument = Annotated[
     Path, typer.Argument(metavar="DIR", help="The folder of a saved model.", show_default=False)
 ]
 
 
-def arguments(options: Any, leaving: Sequence[str]) -> dict[str, Any]:
+def arguments(options: Any, excluded: Sequence[str]) -> dict[str, Any]:
     """The options of a command that are arguments of its estimator."""
     return {
-        field.name: getattr(options, field.name) for field in fields(options) if field.name not in leaving
+        field.name: getattr(options, field.name) for field in fields(options) if field.name not in excluded
     }
 
 
@@ -43,8 +43,8 @@ def check(name: str, task: catalogue.Task, options: dict[str, Any], settings: Se
     name = catalogue.find(name, task)
     model = catalogue.MODELS[task][name]
     for key, value in options.items():
-        if value is not None and key not in model.options and key not in EVERYWHERE:
-            others = ", ".join(catalogue.having(key, task)) or "another task"
+        if value is not None and key not in model.options and key not in SHARED_OPTIONS:
+            others = ", ".join(catalogue.models_with(key, task)) or "another task"
             raise UserError(
                 f"`--{key.replace('_', '-')}` is not an option of the model {name}, but of {others}"
             )
@@ -153,7 +153,7 @@ def check_new(folder: Path, *, force: bool) -> None:
 
 
 def _parsed(
-    settings: Sequence[str], model: str, defaults: catalogue.Settings, options: dict[str, Any]
+    settings: Sequence[str], model: str, defaults: catalogue.Defaults, options: dict[str, Any]
 ) -> dict[str, Any]:
     """Parse `NAME=VALUE` pairs; each value must have the type of the default."""
     values = {}
@@ -169,7 +169,7 @@ def _parsed(
     return values
 
 
-def _suggestion(name: str, defaults: catalogue.Settings, options: dict[str, Any]) -> str:
+def _suggestion(name: str, defaults: catalogue.Defaults, options: dict[str, Any]) -> str:
     option = name.replace("-", "_")
     if option in options:
         return f"; `{option_name(option)}` is an option of its own"

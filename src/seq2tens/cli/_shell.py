@@ -50,9 +50,9 @@ class Shell(TyperGroup):
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="replace")  # what a terminal cannot show becomes a question mark
-        alone = options.pop("standalone_mode", True)
+        standalone = options.pop("standalone_mode", True)
         code = self._exit_code(*args, **options, standalone_mode=False)
-        if alone:
+        if standalone:
             sys.exit(code)
         return code
 

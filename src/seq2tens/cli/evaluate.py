@@ -71,9 +71,9 @@ def evaluate(
         drawn.draw(draw())
 
 
-def _refuse(picture: _files.Output | None, name: str, whose: str, model: Any) -> None:
+def _refuse(picture: _files.Output | None, name: str, required: str, model: Any) -> None:
     if picture is not None:
-        raise UserError(f"`{name}` is for {whose}, got a {type(model).__name__}")
+        raise UserError(f"`{name}` is for {required}, got a {type(model).__name__}")
 
 
 def _evaluate_classes(classifier: Any, labelled: Labelled, data: str) -> tuple[Any, Callable[[], Figure]]:

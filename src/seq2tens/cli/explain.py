@@ -26,7 +26,7 @@ Target = Annotated[
     str | None, option("CLASS", "The class to explain. [default: the second of two, else the predicted one]")
 ]
 Unit = Annotated[str, option("TEXT", "Label of the time axis.")]
-FILES = ("explanation.csv", "explanation.png")
+OUTPUT_FILES = ("explanation.csv", "explanation.png")
 # How many entries of each list are printed.
 SHOWN = 5
 
@@ -63,13 +63,13 @@ def explain(
       seq2tens explain model stays.csv --id 132539 --out why --unit hours
     """
     _files.check_folder(out, "--out")
-    _files.check_new([out / name for name in FILES], "--out", force=options.force)
+    _files.check_new([out / name for name in OUTPUT_FILES], "--out", force=options.force)
     _data.check(data)
     model, labelled = _models.load_with_data(folder, data, reading, label_optional=True)
     chosen = labelled[_row(labelled, key, data)]
     with refusing(TypeError, x="DATA", X="DATA", target="--target", model="DIR"):
         explanation = _explained(model, chosen.sequences, options.target, labelled.channels)
-    table, picture = _files.outputs(out, FILES, "--out", force=options.force)
+    table, picture = _files.outputs(out, OUTPUT_FILES, "--out", force=options.force)
     unit = {} if _is_linear(model) else {"unit": options.unit}
     with refusing(OSError):
         explanation.to_csv(table.path)
@@ -97,10 +97,10 @@ def _row(labelled: Labelled, key: str, data: str) -> int:
     """The index of the sequence with this id."""
     ids = list(map(str, range(len(labelled)) if labelled.ids is None else labelled.ids.tolist()))
     if key not in ids:
-        some = ", ".join(ids[:3]) + (", …" if len(ids) > 3 else "")
+        examples = ", ".join(ids[:3]) + (", …" if len(ids) > 3 else "")
         suggestion = did_you_mean(key, ids)
         raise UserError(
-            f"`--id` must be one of the {len(ids)} ids of {data} ({some}), got {key!r}{suggestion}"
+            f"`--id` must be one of the {len(ids)} ids of {data} ({examples}), got {key!r}{suggestion}"
         )
     return ids.index(key)
 

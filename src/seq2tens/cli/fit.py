@@ -125,15 +125,15 @@ def fit(
     _models.check_new(out, force=options.force)
     _files.check_folder(options.checkpoint, "--checkpoint")
     picture = _files.picture(options.curves, "--curves", force=options.force)
-    arguments, settings = _models.arguments(options, leaving=SHELL), options.settings or ()
+    arguments, settings = _models.arguments(options, excluded=SHELL), options.settings or ()
     _check_names(model, options.task, arguments, settings)
     _data.check(data)
     train = _data.load(data, reading, "train", reading.columns())
     task: Any = options.task or target_kinds.guess_task(train, data)
     model = _models.check(model or DEFAULTS[task], task, arguments, settings)
-    if picture is not None and (trained := catalogue.having("epochs", task)).count(model) == 0:
-        those = f": {', '.join(trained)}" if trained else ", for classification"
-        raise UserError(f"`--curves` is for models that are trained in epochs{those}, not for {model}")
+    if picture is not None and (trained := catalogue.models_with("epochs", task)).count(model) == 0:
+        alternatives = f": {', '.join(trained)}" if trained else ", for classification"
+        raise UserError(f"`--curves` is for models that are trained in epochs{alternatives}, not for {model}")
     estimator = _models.make(model, task, arguments, settings)
     labels = _targets(train, data, task)
     names = _models.option_names(estimator, arguments)

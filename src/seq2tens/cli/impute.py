@@ -51,7 +51,7 @@ LearningRate = Annotated[float | None, option("X", "Maximum learning rate. [defa
 # Where to write the table, the figure and the report.
 OutputFiles = tuple[_files.Output, _files.Output | None, _files.Output | None]
 # Options that are not arguments of a model.
-LEAVING = ("samples", "interval", "picture", "report", "settings", "force")
+NOT_ARGUMENTS = ("samples", "interval", "picture", "report", "settings", "force")
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def impute(
     """
     result, picture, report = _output_files(out, options)
     _check_results(options.samples, options.interval)
-    arguments = _models.arguments(options, leaving=LEAVING)
+    arguments = _models.arguments(options, excluded=NOT_ARGUMENTS)
     name = _models.check(model, "imputation", arguments, options.settings or ())
     _data.check(data)
     imputer = _models.make(name, "imputation", arguments, options.settings or ())
@@ -119,7 +119,7 @@ def impute(
     with training(imputer, lambda: "nothing is written", **names):
         imputer.fit(train.sequences)
     if model == catalogue.AUTO:
-        imputer = _better(imputer, train.sequences)
+        imputer = _choose_imputer(imputer, train.sequences)
     with refusing(**names):
         table = _table(imputer, chosen, columns, options)
     tables.write(table, result)
@@ -141,7 +141,7 @@ def _output_files(out: Path, options: ImputeOptions) -> OutputFiles:
     return result, picture, _files.output(options.report, "--report", suffixes, force=options.force)
 
 
-def _better(imputer: Any, train: Sequences) -> Any:
+def _choose_imputer(imputer: Any, train: Sequences) -> Any:
     """The imputer, or linear interpolation if that has a smaller error on held-out entries."""
     from seq2tens.estimators import LinearImputer
 
@@ -245,9 +245,9 @@ def _interval_columns(
 ) -> list[tuple[str, np.ndarray]]:
     low, high = (bound.values for bound in bounds)
     return [
-        (f"{name}_{which}", bound[:, i])
+        (f"{name}_{bound_name}", bound[:, i])
         for i, name in enumerate(channels)
-        for which, bound in (("low", low), ("high", high))
+        for bound_name, bound in (("low", low), ("high", high))
     ]
 
 
@@ -255,6 +255,6 @@ def _distinct(parts: list[tuple[str, np.ndarray]]) -> dict[str, np.ndarray]:
     table = dict(parts)
     if len(table) < len(parts):
         names = [name for name, _ in parts]
-        twice = next(name for i, name in enumerate(names) if name in names[:i])
-        raise UserError(f"the table would have two columns {twice!r}; rename the column of DATA")
+        repeated = next(name for i, name in enumerate(names) if name in names[:i])
+        raise UserError(f"the table would have two columns {repeated!r}; rename the column of DATA")
     return table

@@ -93,11 +93,11 @@ def check_times(times: Any, offsets: np.ndarray) -> np.ndarray:
     require(
         times.shape == (total,), f"`times` must have shape (total_steps,) = ({total},), got {times.shape}"
     )
-    bad = np.flatnonzero(~np.isfinite(times))
-    if len(bad):
-        sequence, step = locate(offsets, bad[0])
+    not_finite = np.flatnonzero(~np.isfinite(times))
+    if len(not_finite):
+        sequence, step = locate(offsets, not_finite[0])
         raise ArgumentError(
-            f"`times` must be finite, got {times[bad[0]]} at sequence {sequence}, step {step}"
+            f"`times` must be finite, got {times[not_finite[0]]} at sequence {sequence}, step {step}"
         )
     _check_forward(times, offsets)
     return times

@@ -17,7 +17,7 @@ from seq2tens.data.sequences import Sequences
 KEYS = {"scaling", "scaler", "fill", "known", "mask", "clock", "static"}
 # Part of the state only if it is used, so that older states can be read.
 SINCE = "since"
-Column = Literal["value", "observed", "since", "time", "static"]
+InputKind = Literal["value", "observed", "since", "time", "static"]
 
 
 class Preparation:
@@ -63,9 +63,9 @@ class Preparation:
         return len(self.columns)
 
     @property
-    def columns(self) -> tuple[tuple[Column, int], ...]:
+    def columns(self) -> tuple[tuple[InputKind, int], ...]:
         """Kind of each channel of the result, and the number of its channel or static feature (else 0)."""
-        per_channel: list[Column] = ["value"]
+        per_channel: list[InputKind] = ["value"]
         per_channel += ["observed"] if self.mask else []
         per_channel += ["since"] if self.since_observed else []
         columns = [(kind, channel) for kind in per_channel for channel in range(self.n_channels)]
@@ -77,7 +77,7 @@ class Preparation:
         """Return the names of the columns; `variables` names the channels, then the static features."""
         return tuple(self._name(kind, number, variables) for kind, number in self.columns)
 
-    def _name(self, kind: Column, number: int, variables: Sequence[str]) -> str:
+    def _name(self, kind: InputKind, number: int, variables: Sequence[str]) -> str:
         if kind == "time":
             return kind
         place = number + (self.n_channels if kind == "static" else 0)

@@ -116,7 +116,7 @@ class Sequences:
         if isinstance(rows, slice):
             start, stop, step = rows.indices(len(self))
             if step == 1:
-                return self._between(start, max(start, stop))
+                return self._slice(start, max(start, stop))
         return self._take(_packed.row_numbers(rows, len(self)))
 
     def __repr__(self) -> str:
@@ -126,7 +126,7 @@ class Sequences:
         described = [f"channels={self.n_channels}", f"lengths={span}", str(self.values.dtype), *extras]
         return f"Sequences({len(self)}, {', '.join(described)})"
 
-    def _between(self, start: int, stop: int) -> Sequences:
+    def _slice(self, start: int, stop: int) -> Sequences:
         """Return consecutive sequences without copying them."""
         first, last = self.offsets[start], self.offsets[stop]
         return self._trusted(
@@ -164,9 +164,9 @@ def _check_alike(i: int, part: Sequences, first: Sequences) -> None:
         f"`parts[{i}]` must have {first.n_channels} channels like `parts[0]`, got {part.n_channels}",
     )
     for name in ("times", "static"):
-        mine, other = getattr(part, name), getattr(first, name)
+        own_field, first_field = getattr(part, name), getattr(first, name)
         require(
-            (mine is None) == (other is None),
+            (own_field is None) == (first_field is None),
             f"`parts` must all have `{name}` or none of them, but `parts[{i}]` differs from `parts[0]`",
         )
     if part.static is not None and first.static is not None:

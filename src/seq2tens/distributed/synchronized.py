@@ -17,7 +17,7 @@ from seq2tens.nn import MaskedBatchNorm
 from seq2tens.ops import collectives
 
 Rows = Float[Tensor, "rows channels inner"]
-Each = Float[Tensor, " channels"]
+PerChannel = Float[Tensor, " channels"]
 
 
 class Peers:
@@ -43,8 +43,8 @@ class Peers:
         self,
         x: Tensor,
         running: F.Running,
-        weight: Each | None,
-        bias: Each | None,
+        weight: PerChannel | None,
+        bias: PerChannel | None,
         mask: Bool[Tensor, "*steps"] | None,
         *,
         training: bool,

@@ -58,8 +58,8 @@ class Comparison:
     def choice(self) -> Trial:
         """The fastest trial whose mean is within one standard error of the best."""
         best = self.tried[0]
-        good = [trial for trial in self.tried if trial.mean >= best.mean - best.standard_error]
-        return min(good, key=lambda trial: trial.seconds)
+        equivalent = [trial for trial in self.tried if trial.mean >= best.mean - best.standard_error]
+        return min(equivalent, key=lambda trial: trial.seconds)
 
 
 @moved_argument("tell", "callback")

@@ -56,8 +56,8 @@ class StreamPreparation:
 
     def initial_state(self) -> PreparationState:
         """Return the state before the first step."""
-        never = np.full(self.preparation.n_channels, -np.inf)
-        observed = never if self.preparation.since_observed else None
+        unobserved = np.full(self.preparation.n_channels, -np.inf)
+        observed = unobserved if self.preparation.since_observed else None
         return PreparationState(self.preparation.fill.astype(np.float32), observed=observed)
 
     def prepare(self, rows: Rows, times: Times, carried: PreparationState) -> tuple[Rows, PreparationState]:

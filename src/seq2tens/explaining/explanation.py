@@ -115,7 +115,7 @@ class Explanation:
         pairs = [self._pair(i, j) for i, j in zip(*np.triu_indices(len(self.times), k=1), strict=True)]
         return [
             *(
-                Row("variable", v.time, v.contribution, None, v.variable, _or_none(v.value), v.measured)
+                Row("variable", v.time, v.contribution, None, v.variable, _nan_to_none(v.value), v.measured)
                 for v in variables
             ),
             *(Row("single", time, contribution) for time, contribution in singles),
@@ -160,5 +160,5 @@ class Explanation:
         return PairOfTimes(float(self.times[i]), float(self.times[j]), float(self.pairs[i, j]))
 
 
-def _or_none(value: float) -> float | None:
+def _nan_to_none(value: float) -> float | None:
     return None if np.isnan(value) else value

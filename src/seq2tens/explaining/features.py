@@ -74,8 +74,8 @@ class FeatureExplanation:
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(FeatureContribution._fields)
         for row in self.features:
-            several = (" ".join(map(str, values)) for values in (row.channels, row.lags, row.times))
-            writer.writerow([row.contribution, row.pool, row.level, *several])
+            joined_lists = (" ".join(map(str, values)) for values in (row.channels, row.lags, row.times))
+            writer.writerow([row.contribution, row.pool, row.level, *joined_lists])
         writer.writerow([self.rest, "rest", "", "", "", ""])
         write_atomically(Path(path), text.getvalue().encode())
 

@@ -38,7 +38,7 @@ def draw(explanation: Explanation, unit: str) -> Figure:
     figure = Figure(figsize=(11, 4.4 + height), layout="constrained")
     grid = figure.add_gridspec(3, 2, width_ratios=[5, 1], height_ratios=[1.6, 0.8, height])
     heat = figure.add_subplot(grid[2, 0])
-    alone, arcs = (figure.add_subplot(grid[row, 0], sharex=heat) for row in (1, 0))
+    single_steps, arcs = (figure.add_subplot(grid[row, 0], sharex=heat) for row in (1, 0))
     totals = figure.add_subplot(grid[2, 1], sharey=heat)
     figure.colorbar(
         _draw_heat(heat, rows),
@@ -51,7 +51,7 @@ def draw(explanation: Explanation, unit: str) -> Figure:
         label="contribution",
     )
     _draw_totals(totals, rows)
-    _draw_singles(alone, explanation)
+    _draw_singles(single_steps, explanation)
     _draw_arcs(arcs, explanation)
     _label_times(heat, explanation.times, unit)
     figure.suptitle(_title(explanation), parse_math=False)
@@ -98,8 +98,8 @@ def _draw_heat(ax: Axes, rows: _Rows) -> ScalarMappable:
         aspect="auto",
         interpolation="nearest",
     )
-    gappy = ~rows.observed.all(axis=1, keepdims=True)
-    row, step = np.nonzero(rows.observed & gappy)
+    has_gaps = ~rows.observed.all(axis=1, keepdims=True)
+    row, step = np.nonzero(rows.observed & has_gaps)
     ax.scatter(step, row, s=2, color="#333333", linewidths=0)
     if len(row):
         ax.set_title("dots: measured at that time, else carried forward", fontsize=9, loc="left")

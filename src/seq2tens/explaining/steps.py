@@ -111,8 +111,8 @@ def _running_in(context: Whole, network: nn.Module) -> Iterator[None]:
     """Pass this context to all modules of a network that are called without one."""
 
     def enter(_: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, Any] | None:
-        has_one = any(isinstance(value, Whole) for value in (*args, *options.values()))
-        return None if has_one else (args, {**options, "context": context})
+        has_context = any(isinstance(value, Whole) for value in (*args, *options.values()))
+        return None if has_context else (args, {**options, "context": context})
 
     modules = [module for module in network.modules() if takes_context(module)]
     handles = [module.register_forward_pre_hook(enter, with_kwargs=True) for module in modules]

@@ -90,7 +90,10 @@ class Standardization(nn.Module):
 def last_observed(
     values: Values, observed: Bool[Tensor, "batch time channels"], initial: Float[Tensor, "batch channels"]
 ) -> Values:
-    """Return the last observed value at each step, `initial` before the first one."""
+    """Return the last observed value at each step, `initial` before the first one.
+
+    `functional.forward_fill` has a loop that depends on the number of steps, which an exported graph has not.
+    """
 
     def step(last: Tensor, value: Tensor, observed: Tensor) -> tuple[Tensor, Tensor]:
         last = torch.where(observed, value, last)

@@ -18,10 +18,10 @@ def align(
 ) -> tuple[Series, Mask | None, Source | None]:
     """Move the valid steps to the front of their sequences, in their order; zeros follow.
 
+    The caller has checked that `x` is a batch of sequences.
     Returns the sequences, their mask and, for `restore`, the original position of each step. After alignment,
     neighbours in the tensor are neighbours in the sequence, as if there had been no invalid steps.
     """
-    check.sequences("x", x)
     check.not_empty("x", x)
     valid = check.step_mask(x, mask, lengths)
     if valid is None:

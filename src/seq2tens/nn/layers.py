@@ -86,9 +86,9 @@ class LS2T(Streamable, nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        for name, value in [("in_features", in_features), ("width", width), ("order", order)]:
-            check.positive_int(name, value)
-        check.positive_int("lift_order", lift_order)
+        sizes = {"in_features": in_features, "width": width, "order": order, "lift_order": lift_order}
+        for name, size in sizes.items():
+            check.positive_int(name, size)
         check.choice("weights", weights, get_args(F.Weights))
         check.choice("init", init, ("uniform", "normal"))
         check.require(
@@ -104,10 +104,8 @@ class LS2T(Streamable, nn.Module):
         self.weight = nn.Parameter(empty(components, in_features, width))
         self.bias = nn.Parameter(empty(components, width)) if bias else None
         self.lift = nn.Parameter(empty(lift_order - 1)) if learn_lift else None
-        number = isinstance(normalize, (int, float)) and 0 <= normalize <= 1
-        check.require(number, f"`normalize` must be True, False or in (0, 1], got {normalize!r}")
         self.exponent_logit = nn.Parameter(empty(order)) if normalize is True else None
-        self.fixed_exponent = float(normalize) if normalize and normalize is not True else None
+        self.fixed_exponent = _fixed_exponent(normalize)
         self.decay_logit = nn.Parameter(empty(width)) if isinstance(decay, str) else None
         self.register_buffer("decay", _fixed_decay(decay, empty(width)))
         self.reset_parameters()
@@ -177,28 +175,30 @@ class LS2T(Streamable, nn.Module):
         packed = x if isinstance(x, PackedSequence) else None
         if packed is not None:
             x, lengths = unpack(packed, mask, lengths)
-        check.sequences("x", x)  # type: ignore[arg-type]
-        assert isinstance(x, Tensor)
-        if mask is not None or lengths is not None:
-            mask = check.step_mask(x, mask, lengths)
         levels, chains = F.ls2t(
-            x,
+            x,  # type: ignore[arg-type]
             **self.functionals(),
             mask=mask,
+            lengths=lengths,  # type: ignore[arg-type]
             return_sequences=self.return_sequences,
             state=None if state is None else state.levels,
             return_state=True,
         )
-        earlier = 0 if state is None else state.steps
-        total = Whole(mask).count(x, at_end=True) + earlier if return_state else None
-        count = None
-        if self.exponent is not None:
-            at_end = not self.return_sequences
-            count = Whole(mask).count(x, reverse=self.reverse, at_end=at_end)
-            count = count + (earlier if state is None or at_end else state.steps[:, None])
+        count = total = None
+        if return_state or self.exponent is not None:
+            count, total = self._counts(x, check.step_mask(x, mask, lengths), state)  # type: ignore[arg-type]
         output = self._output(levels, count)
         result = repack(output, packed) if packed is not None and self.return_sequences else output
-        return result if total is None else (result, LS2TState(chains, total))
+        return (result, LS2TState(chains, total)) if return_state and total is not None else result
+
+    def _counts(self, x: Tensor, mask: Tensor | None, state: LS2TState | None) -> tuple[Tensor, Tensor]:
+        """Return the number of steps behind each output, if it normalises them, and of all steps so far."""
+        whole, earlier = Whole(mask), 0 if state is None else state.steps
+        total = whole.count(x, at_end=True) + earlier
+        if self.exponent is None or not self.return_sequences:
+            return total, total
+        count = whole.count(x, reverse=self.reverse)
+        return count if state is None else count + state.steps[:, None], total
 
     @property
     def exponent(self) -> Float[Tensor, " order"] | float | None:
@@ -259,6 +259,13 @@ class BiLS2T(nn.Module):
         if isinstance(past, PackedSequence):
             return past._replace(data=torch.cat([past.data, future.data], dim=-1))
         return torch.cat([past, future], dim=-1)
+
+
+def _fixed_exponent(normalize: object) -> float | None:
+    """Return the given exponent; None if there is none or it is learned."""
+    if isinstance(normalize, (int, float)) and 0 <= normalize <= 1:
+        return float(normalize) if normalize and normalize is not True else None
+    raise check.ArgumentError(f"`normalize` must be True, False or in (0, 1], got {normalize!r}")
 
 
 def _fixed_decay(decay: object, like: Tensor) -> Tensor | None:

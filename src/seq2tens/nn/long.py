@@ -141,7 +141,9 @@ def _reach(module: nn.Module, channels: int) -> Reach:
 def _advance(module: nn.Module, x: Tensor, state: ChunkState, ahead: int) -> tuple[Tensor, ChunkState]:
     """Run one chunk, as a push with a single end."""
     batch, steps, _ = x.shape
-    live = Live(Push(batch, state.steps, steps, ends=1, ahead=ahead, each=False), state.states, x.device)
+    live = Live(
+        Push(batch, state.steps, steps, ends=1, ahead=ahead, per_position=False), state.states, x.device
+    )
     y = call_in_context(module, live.enter(x), live)
     return y, ChunkState(state.steps + steps, tuple(live.after))
 

@@ -17,7 +17,7 @@ from seq2tens.training import rng
 from seq2tens.training.callbacks import Callback
 from seq2tens.training.checkpoint import FORMAT, Checkpoints
 from seq2tens.training.loop import Interrupted, Loop, Result
-from seq2tens.training.losses import LossFunction, check_honoured
+from seq2tens.training.losses import LossFunction, check_honored
 from seq2tens.training.metrics import Metric
 from seq2tens.training.progress import Progress, ProgressStyle, make_progress
 from seq2tens.training.recipe import Recipe
@@ -215,7 +215,7 @@ def _as_checkpoints(checkpoint: str | Path | Checkpoints | None) -> Checkpoints 
 def _check_arguments(
     loss: LossFunction, recipe: Recipe, seed: int, validation: Source | None, metrics: Mapping[str, Metric]
 ) -> None:
-    check_honoured(loss, recipe)
+    check_honored(loss, recipe)
     if not isinstance(seed, int) or isinstance(seed, bool):
         raise TypeError(f"`seed` must be an integer, got {type(seed).__name__}")
     check.require(seed >= 0, f"`seed` must be at least 0, got {seed}")

@@ -143,8 +143,8 @@ class MLflowLog(Callback):
             return
         error = sys.exc_info()[1]
         killed = self.killed or isinstance(error, KeyboardInterrupt)
-        ended = "KILLED" if killed else "FINISHED" if error is self.outer else "FAILED"
-        self.client.set_terminated(self.run_id, status=ended)
+        status = "KILLED" if killed else "FINISHED" if error is self.outer else "FAILED"
+        self.client.set_terminated(self.run_id, status=status)
         self.begun = False
 
     def interrupt(self) -> None:

@@ -97,7 +97,7 @@ def class_weights(
     return torch.from_numpy(counts.sum() / (len(counts) * counts)).float()
 
 
-def check_honoured(loss: LossFunction, recipe: Recipe) -> None:
+def check_honored(loss: LossFunction, recipe: Recipe) -> None:
     """Require that the loss follows the settings of the recipe, rather than silently ignoring them."""
     weighted = getattr(loss, "class_weights", None) is not None
     smoothing = getattr(loss, "label_smoothing", 0.0)

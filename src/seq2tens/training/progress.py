@@ -45,7 +45,7 @@ class Lines(Progress):
     def epoch(self, row: Row, model: nn.Module) -> None:
         """Show the line, or keep it in case it is the last."""
         seconds = time.monotonic() - self.started
-        self.pending = f"{describe(row, self.epochs)}  {self._left(row, seconds)}"
+        self.pending = f"{describe(row, self.epochs)}  {self._time_left(row, seconds)}"
         if seconds - self.shown >= self.every:
             self._show()
             self.shown = seconds
@@ -54,7 +54,7 @@ class Lines(Progress):
         """Show the last line."""
         self._show()
 
-    def _left(self, row: Row, seconds: float) -> str:
+    def _time_left(self, row: Row, seconds: float) -> str:
         done = row["epoch"] - self.resumed
         return f"at most {format_seconds(seconds / done * (self.epochs - row['epoch']))} left"
 

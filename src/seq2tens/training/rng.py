@@ -18,8 +18,8 @@ PURPOSES = ("order", "noise")
 
 def derive(seed: int, epoch: int, purpose: Literal["order", "noise"], rank: int = 0) -> int:
     """Return a seed for one purpose in one epoch on one process."""
-    mixed = np.random.SeedSequence([seed, epoch, PURPOSES.index(purpose), rank])
-    return int(mixed.generate_state(1, np.uint64)[0])
+    sequence = np.random.SeedSequence([seed, epoch, PURPOSES.index(purpose), rank])
+    return int(sequence.generate_state(1, np.uint64)[0])
 
 
 def shuffling_generator(seed: int, epoch: int) -> torch.Generator:

@@ -36,7 +36,7 @@ def test_a_sequence_depends_on_seed_and_place_only(folder, monkeypatch):
     np.random.seed(99)  # noqa: NPY002
     few = healing_mnist.load(folder, seed=4, limit=2)
     assert [len(getattr(few, name)) for name in PARTS] == [2, 2, 2]
-    monkeypatch.setattr(healing_mnist, "BLOCK", 3)
+    monkeypatch.setattr(healing_mnist, "BLOCK_SEQUENCES", 3)
     again = healing_mnist.load(folder, seed=4)
     for name in PARTS:
         assert same(getattr(data, name)[:], getattr(again, name)[:])

@@ -19,7 +19,7 @@ READERS = ("lines", "pyarrow", "polars")
 def reader(request, monkeypatch):
     """Each reader in turn; a fast one must not leave its work to the slow one."""
     if request.param != "lines":
-        monkeypatch.setattr(csv, "LARGE", 0)
+        monkeypatch.setattr(csv, "LARGE_BYTES", 0)
         fast = {request.param: _fast_csv.READERS[request.param]}
         monkeypatch.setattr(_fast_csv, "READERS", fast)
         monkeypatch.setattr(csv, "_read_lines", lambda *_: pytest.fail("the slow reader was asked"))
@@ -85,7 +85,7 @@ def test_times_of_every_kind(tmp_path, reader, times, monkeypatch):
     *cells, expected = TIMES[times]
     if reader == "polars" and times in ("days", "zones", "dates"):
         monkeypatch.undo()  # it knows one way at a time to write a date, the slow reader all
-        monkeypatch.setattr(csv, "LARGE", 0)
+        monkeypatch.setattr(csv, "LARGE_BYTES", 0)
         monkeypatch.setattr(_fast_csv, "READERS", {"polars": _fast_csv.READERS["polars"]})
     text = "".join(f"a,{cell},{i}\n" for i, cell in enumerate(cells))
     found = read(write(tmp_path, f"id,time,x\n{text}"), Columns(label=None))
@@ -150,7 +150,7 @@ def test_all_readers_agree_to_the_last_bit(tmp_path, reader):
     ],
 )
 def test_a_failure_of_a_fast_reader_is_explained_by_line(tmp_path, monkeypatch, library, row, reason):
-    monkeypatch.setattr(csv, "LARGE", 0)
+    monkeypatch.setattr(csv, "LARGE_BYTES", 0)
     monkeypatch.setattr(_fast_csv, "READERS", {library: _fast_csv.READERS[library]})
     path = write(tmp_path, f"id,time,x,label\na,0,1,u\n{row}\n")
     with pytest.raises(ReadError) as raised:
@@ -159,7 +159,7 @@ def test_a_failure_of_a_fast_reader_is_explained_by_line(tmp_path, monkeypatch, 
 
 
 def test_large_files_without_another_library(tmp_path, monkeypatch):
-    monkeypatch.setattr(csv, "LARGE", 0)
+    monkeypatch.setattr(csv, "LARGE_BYTES", 0)
     path = write(tmp_path, TABLES["commas"])
     expected = read(path).sequences
     for module in ("pyarrow", "polars"):
@@ -207,7 +207,7 @@ def test_separators_are_for_text(tmp_path):
 @pytest.mark.parametrize("library", [None, "pyarrow", "polars"])
 def test_broken_archives(tmp_path, monkeypatch, library):
     if library:
-        monkeypatch.setattr(csv, "LARGE", 0)
+        monkeypatch.setattr(csv, "LARGE_BYTES", 0)
         monkeypatch.setattr(_fast_csv, "READERS", {library: _fast_csv.READERS[library]})
     path = write(tmp_path, TABLES["commas"], "x.csv.gz")
     path.write_bytes(path.read_bytes()[:-9])

@@ -13,7 +13,7 @@ from experiments.mortality.mortality_rows import row
 from seq2tens.experiments import run
 from seq2tens.experiments.mortality.models import MODELS, LogUniform
 from seq2tens.experiments.mortality.table import TABLE
-from seq2tens.experiments.mortality.tuning import choose, composite, record, search, trials
+from seq2tens.experiments.mortality.tuning import choose, composite, record_trials, search, trials
 
 
 def test_trials_are_drawn_from_the_space_and_the_same_everywhere(tmp_path):
@@ -79,8 +79,8 @@ def test_optuna_is_told_what_finished_trials_gave(tmp_path):
     journal = tmp_path / "search.journal"
     cells = trials(["fcn"], journal, n_trials=3)
     rows = [row(cell, validation_auprc=0.3 + 0.1 * i) for i, cell in enumerate(cells[:2])]
-    record(cells, rows, journal)
-    record(cells, rows, journal)  # once more does no harm
+    record_trials(cells, rows, journal)
+    record_trials(cells, rows, journal)  # once more does no harm
     told = study(journal).trials
     assert [trial.state.name for trial in told] == ["COMPLETE", "COMPLETE", "RUNNING"]
     assert told[1].values == [0.8, 0.4, 0.85]

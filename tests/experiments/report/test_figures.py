@@ -33,7 +33,7 @@ POINTS = [
     figures.Point("$_", "Shapes", 1.0, 1.0),
 ]
 DRAWN = {
-    "critical difference": lambda: figures.critical_difference(ranking(PAPER.complete()), LABELS),
+    "critical difference": lambda: figures.critical_difference_diagram(ranking(PAPER.complete()), LABELS),
     "boxes": lambda: figures.boxes(accuracies(), {}),
     "boxes with the paper's": lambda: figures.boxes(accuracies(), accuracies()),
     "one box": lambda: figures.boxes({"a": [0.5]}, {"a": []}),
@@ -69,7 +69,7 @@ def test_the_style_outside_does_not_matter():
 
 def test_critical_difference_shows_every_model_at_its_rank():
     found = ranking(PAPER.complete())
-    ax = figures.critical_difference(found, LABELS).axes[0]
+    ax = figures.critical_difference_diagram(found, LABELS).axes[0]
     shown = {text.get_text().strip() for text in ax.texts}
     for model, rank in zip(found.models, found.ranks, strict=True):
         assert shown & {f"{LABELS[model]}  {rank:.2f}", f"{rank:.2f}  {LABELS[model]}"}
@@ -81,7 +81,7 @@ def test_critical_difference_shows_every_model_at_its_rank():
 @pytest.mark.parametrize("suffix", ["", " (published)"])
 def test_nothing_of_a_critical_difference_is_cut_off(suffix):
     names = {model: f"{model}{suffix}" for model in PAPER.models}
-    figure = figures.critical_difference(ranking(PAPER.complete()), names)
+    figure = figures.critical_difference_diagram(ranking(PAPER.complete()), names)
     figure.canvas.draw()
     for text in figure.axes[0].texts:
         box = text.get_window_extent()

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from seq2tens.experiments.report.blocks import Part, Section
 from seq2tens.experiments.report.overview import agreement, overview
-from seq2tens.experiments.report.tables import LESS, MORE, Entry, Table
+from seq2tens.experiments.report.tables import HIGHER, LOWER, Entry, Table
 
 
 def section(*entries, main=True):
@@ -14,10 +14,10 @@ def section(*entries, main=True):
 
 
 ENTRIES = (
-    Entry("0.9", 0.9, 0.8, better=MORE),
-    Entry("0.9", 0.9, 0.8, better=LESS),
-    Entry("0.7", 0.7, 0.8, better=LESS),
-    Entry("0.9", 0.9, 0.8, published_spread=0.2, better=MORE),
+    Entry("0.9", 0.9, 0.8, better=HIGHER),
+    Entry("0.9", 0.9, 0.8, better=LOWER),
+    Entry("0.7", 0.7, 0.8, better=LOWER),
+    Entry("0.9", 0.9, 0.8, published_spread=0.2, better=HIGHER),
     Entry("not run", published=0.8),
     Entry("0.9", 0.9),
 )

@@ -3,7 +3,7 @@
 import csv
 import io
 
-from seq2tens.experiments.report.tables import LESS, MORE, Entry, Table, count, signed
+from seq2tens.experiments.report.tables import HIGHER, LOWER, Entry, Table, count, signed
 
 TABLE = Table(
     "demo",
@@ -31,12 +31,12 @@ def test_differences():
 
 
 def test_better_is_not_always_more():
-    assert Entry("x", 0.9, 0.8, better=MORE).verdict == "better"
-    assert Entry("x", 0.9, 0.8, better=LESS).verdict == "worse"
-    assert Entry("x", 0.7, 0.8, better=LESS).verdict == "better"
+    assert Entry("x", 0.9, 0.8, better=HIGHER).verdict == "better"
+    assert Entry("x", 0.9, 0.8, better=LOWER).verdict == "worse"
+    assert Entry("x", 0.7, 0.8, better=LOWER).verdict == "better"
     assert Entry("x", 0.9, 0.8).verdict == ""
-    assert Entry("x", 0.8, 0.8, better=MORE).verdict == ""
-    assert Entry("x", published=0.8, better=MORE).verdict == ""
+    assert Entry("x", 0.8, 0.8, better=HIGHER).verdict == ""
+    assert Entry("x", published=0.8, better=HIGHER).verdict == ""
 
 
 def test_similar_is_within_the_limit_or_the_published_spread():

@@ -88,8 +88,7 @@ def test_source():
     assert source.lengths.tolist() == [6, 1, 9, 4]
     found, chosen = source.batch(torch.tensor([3, 1]))
     assert chosen.tolist() == [0, 1]
-    for mine, expected in zip(found, collate(sequences, [3, 1]), strict=True):
-        assert_close(mine, expected, equal_nan=True)
+    assert_close(found._asdict(), collate(sequences, [3, 1])._asdict(), equal_nan=True)
     assert IrregularSource(sequences).batch(torch.tensor([0]))[1] is None
     with pytest.raises(ValueError, match="`labels` must have 4 rows, got 3"):
         IrregularSource(sequences, labels[:3])

@@ -32,8 +32,8 @@ def so_far():
 
 
 def test_mean():
-    for actual, x in zip(by_step(lambda live, x: live.mean(x)), so_far(), strict=True):
-        assert_close(actual, x.mean(1), rtol=1e-12, atol=1e-12)
+    means = by_step(lambda live, x: live.mean(x))
+    assert_close(means, [x.mean(1) for x in so_far()], rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("mode", ["index", "centred"])
@@ -54,9 +54,9 @@ def test_recursion(constants, return_sequences):
     layer = LS2T(3, 4, 3, decay=0.9, weights="independent", return_sequences=return_sequences).double()
     with torch.no_grad():
         outputs = by_step(lambda live, x: live.ls2t(layer, x), constants=constants)
-        for actual, x in zip(outputs, so_far(), strict=True):
-            expected = Whole().ls2t(layer, x)
-            assert_close(actual, expected[:, -1:] if return_sequences else expected, rtol=1e-10, atol=1e-10)
+        expected = [Whole().ls2t(layer, x) for x in so_far()]
+    expected = [levels[:, -1:] if return_sequences else levels for levels in expected]
+    assert_close(outputs, expected, rtol=1e-10, atol=1e-10)
 
 
 def test_a_convolution_that_looks_back():

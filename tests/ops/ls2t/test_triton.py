@@ -11,6 +11,7 @@ import torch
 from torch.testing import assert_close
 
 import contracts
+from comparison import named
 from seq2tens import ops
 from seq2tens.ops.ls2t import Recursion, reference, triton
 
@@ -102,19 +103,21 @@ def values_and_gradients(function, given):
     results = function(Recursion(*tensors))
     gen = torch.Generator().manual_seed(1)
     cotangents = [torch.randn(r.shape, generator=gen, dtype=torch.float64).to(r) for r in results]
-    leaves = [t for t in tensors if isinstance(t, torch.Tensor) and t.requires_grad]
-    return [*results, *torch.autograd.grad(results, leaves, cotangents)]
+    given = zip(Recursion._fields, tensors, strict=False)
+    leaves = {f"d{name}": t for name, t in given if isinstance(t, torch.Tensor) and t.requires_grad}
+    gradients = torch.autograd.grad(results, list(leaves.values()), cotangents)
+    return {**named("output final", results), **dict(zip(leaves, gradients, strict=True))}
 
 
 def assert_equals_the_reference(given):
     found = values_and_gradients(triton.ls2t, given)
     wide = [t.double() if isinstance(t, torch.Tensor) and t.is_floating_point() else t for t in given]
     tolerance = 1e-10 if given[0].dtype == torch.float64 else 1e-4
-    for value, target in zip(found, values_and_gradients(reference.ls2t, wide), strict=True):
-        assert value.dtype == given[0].dtype
+    for name, target in values_and_gradients(reference.ls2t, wide).items():
+        assert found[name].dtype == given[0].dtype
         assert_close(
-            value.double(),
-            target,
+            {name: found[name].double()},
+            {name: target},
             rtol=tolerance,
             atol=tolerance * max(1, float(target.detach().abs().max())),
         )

@@ -14,17 +14,17 @@ from seq2tens._errors import did_you_mean
 from seq2tens.cli._shell import UserError
 
 Task = Literal["classification", "regression", "imputation"]
-Settings = Mapping[str, object]
+Defaults = Mapping[str, object]
 
 
 @dataclass(frozen=True)
-class Model:
+class Entry:
     """A model: its class in `seq2tens.estimators`, the options that it accepts, and its settings for `--set`
     with their defaults; an empty tuple stands for a long one."""
 
     estimator: str
     options: tuple[str, ...]
-    settings: Settings
+    settings: Defaults
 
 
 _TRAINING = ("epochs", "batch_size", "learning_rate")
@@ -39,11 +39,11 @@ _NETWORK = (
     "random_state",
     "device",
 )
-_ANY_NETWORK: Settings = {"since_observed": False, "devices": 1, "num_nodes": 1}
-_LS2T: Settings = {"width": 64, "depth": 3, "order": 2, "weights": "recursive"}
-_RANDOM: Settings = {"n_blocks": 40, "order": 3, "penalties": (), "n_jobs": 1}
+_ANY_NETWORK: Defaults = {"since_observed": False, "devices": 1, "num_nodes": 1}
+_LS2T: Defaults = {"width": 64, "depth": 3, "order": 2, "weights": "recursive"}
+_RANDOM: Defaults = {"n_blocks": 40, "order": 3, "penalties": (), "n_jobs": 1}
 _VAE = (*_TRAINING, "progress", "random_state", "device")
-_ANY_VAE: Settings = {
+_ANY_VAE: Defaults = {
     "latent": 16,
     "encoder_sizes": (64, 64),
     "decoder_sizes": (64, 64),
@@ -56,7 +56,7 @@ _ANY_VAE: Settings = {
     "n_draws": 200,
     "checkpoint": None,
 }
-_GAPS: Settings = {
+_GAPS: Defaults = {
     "hide": "mixed",
     "width": 64,
     "functionals": 32,
@@ -65,13 +65,13 @@ _GAPS: Settings = {
     "dropout": 0.1,
     "checkpoint": None,
 }
-_GP: Settings = {"order": 2, "kernel": "cauchy", "length_scale": 2.0, "scale": 1.0}
+_GP: Defaults = {"order": 2, "kernel": "cauchy", "length_scale": 2.0, "scale": 1.0}
 _PYPOTS = (*_TRAINING, "progress", "random_state", "device")
-_ANY_PYPOTS: Settings = {"patience": 10, "time_limit": None}
+_ANY_PYPOTS: Defaults = {"patience": 10, "time_limit": None}
 
-MODELS: dict[Task, dict[str, Model]] = {
+MODELS: dict[Task, dict[str, Entry]] = {
     "classification": {
-        "fcn-ls2t": Model(
+        "fcn-ls2t": Entry(
             "FCNLS2TClassifier",
             _NETWORK,
             {
@@ -83,31 +83,31 @@ MODELS: dict[Task, dict[str, Model]] = {
                 "spatial_dropout": 0.0,
             },
         ),
-        "ls2t": Model("DeepLS2TClassifier", _NETWORK, {**_ANY_NETWORK, **_LS2T, "spatial_dropout": 0.0}),
-        "fcn": Model(
+        "ls2t": Entry("DeepLS2TClassifier", _NETWORK, {**_ANY_NETWORK, **_LS2T, "spatial_dropout": 0.0}),
+        "fcn": Entry(
             "FCNClassifier",
             _NETWORK,
             {**_ANY_NETWORK, "width": 128, "dropout": 0.0, "spatial_dropout": 0.0},
         ),
-        "resnet": Model("ResNetClassifier", _NETWORK, {**_ANY_NETWORK, "widths": (64, 128, 128)}),
-        "random-ls2t": Model("RandomLS2TClassifier", ("scaling", "random_state", "class_weight"), _RANDOM),
+        "resnet": Entry("ResNetClassifier", _NETWORK, {**_ANY_NETWORK, "widths": (64, 128, 128)}),
+        "random-ls2t": Entry("RandomLS2TClassifier", ("scaling", "random_state", "class_weight"), _RANDOM),
     },
-    "regression": {"random-ls2t": Model("RandomLS2TRegressor", ("scaling", "random_state"), _RANDOM)},
+    "regression": {"random-ls2t": Entry("RandomLS2TRegressor", ("scaling", "random_state"), _RANDOM)},
     "imputation": {
-        "ls2t": Model("LS2TImputer", _VAE, _GAPS),
-        "gp-vae": Model("GPVAEImputer", (*_VAE, "encoder"), {**_ANY_VAE, **_GP}),
-        "hi-vae": Model("HIVAEImputer", _VAE, _ANY_VAE),
-        "vae": Model("VAEImputer", _VAE, _ANY_VAE),
-        "mean": Model("MeanImputer", (), {"over": "data"}),
-        "forward": Model("ForwardImputer", (), {}),
-        "linear": Model("LinearImputer", (), {}),
-        "brits": Model("BRITSImputer", _PYPOTS, {**_ANY_PYPOTS, "width": 64}),
-        "saits": Model(
+        "ls2t": Entry("LS2TImputer", _VAE, _GAPS),
+        "gp-vae": Entry("GPVAEImputer", (*_VAE, "encoder"), {**_ANY_VAE, **_GP}),
+        "hi-vae": Entry("HIVAEImputer", _VAE, _ANY_VAE),
+        "vae": Entry("VAEImputer", _VAE, _ANY_VAE),
+        "mean": Entry("MeanImputer", (), {"over": "data"}),
+        "forward": Entry("ForwardImputer", (), {}),
+        "linear": Entry("LinearImputer", (), {}),
+        "brits": Entry("BRITSImputer", _PYPOTS, {**_ANY_PYPOTS, "width": 64}),
+        "saits": Entry(
             "SAITSImputer",
             _PYPOTS,
             {**_ANY_PYPOTS, "depth": 2, "width": 128, "heads": 4, "feed_forward": 128, "dropout": 0.1},
         ),
-        "timesnet": Model(
+        "timesnet": Entry(
             "TimesNetImputer",
             _PYPOTS,
             {
@@ -120,7 +120,7 @@ MODELS: dict[Task, dict[str, Model]] = {
                 "dropout": 0.1,
             },
         ),
-        "imputeformer": Model(
+        "imputeformer": Entry(
             "ImputeFormerImputer",
             _PYPOTS,
             {
@@ -134,7 +134,7 @@ MODELS: dict[Task, dict[str, Model]] = {
                 "dropout": 0.1,
             },
         ),
-        "helix": Model(
+        "helix": Entry(
             "HELIXImputer",
             _PYPOTS,
             {
@@ -147,7 +147,7 @@ MODELS: dict[Task, dict[str, Model]] = {
                 "dropout": 0.1,
             },
         ),
-        "csdi": Model(
+        "csdi": Entry(
             "CSDIImputer",
             _PYPOTS,
             {
@@ -178,18 +178,18 @@ def find(name: str, task: Task, option: str = "--model") -> str:
     auto = {AUTO: AUTO_TRAINS} if task == "imputation" else {}
     known = {**auto, **{key: key for key in models}, **paper, **classes}
     if name not in known:
-        elsewhere = ", ".join(other for other in MODELS if other != task and name in MODELS[other])
-        hint = f"; it is a model for {elsewhere}" if elsewhere else did_you_mean(name, known)
+        other_tasks = ", ".join(other for other in MODELS if other != task and name in MODELS[other])
+        hint = f"; it is a model for {other_tasks}" if other_tasks else did_you_mean(name, known)
         names = ", ".join([*auto, *models])
-        raise UserError(f"`{option}` must be one of {names}{_for(task)}, got {name!r}{hint}")
+        raise UserError(f"`{option}` must be one of {names}{_task_suffix(task)}, got {name!r}{hint}")
     return known[name]
 
 
-def _for(task: Task) -> str:
+def _task_suffix(task: Task) -> str:
     return " for regression" if task == "regression" else ""
 
 
-def having(option: str, task: Task) -> list[str]:
+def models_with(option: str, task: Task) -> list[str]:
     """The models that accept an option."""
     return [name for name, model in MODELS[task].items() if option in model.options]
 
@@ -206,7 +206,7 @@ def settings_help(*tasks: Task) -> str:
     return "\n".join(["\b", "Names for --set, with their defaults:", *rows])
 
 
-def _listed(settings: Settings) -> str:
+def _listed(settings: Defaults) -> str:
     return " ".join(f"{name}={'…' if value == () else _written(value)}" for name, value in settings.items())
 
 

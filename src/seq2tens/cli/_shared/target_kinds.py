@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # importing them takes seconds
     from seq2tens.data import Labelled
 
 # Integer labels are classes, unless there are more distinct ones than this and than half the sequences.
-MANY = 20
+MANY_CLASSES = 20
 
 
 def guess_task(labelled: Labelled, data: str) -> Task:
@@ -22,11 +22,11 @@ def guess_task(labelled: Labelled, data: str) -> Task:
     numbers = _as_numbers(_labels(labelled, data))
     if numbers is None:
         return "classification"
-    broken = numbers[numbers % 1 != 0]
+    fractional = numbers[numbers % 1 != 0]
     distinct = len(set(numbers.tolist()))
-    if len(broken) == 0 and distinct <= max(MANY, len(numbers) / 2):
+    if len(fractional) == 0 and distinct <= max(MANY_CLASSES, len(numbers) / 2):
         return "classification"
-    reason = f"numbers such as {broken[0]:g}" if len(broken) else f"{distinct} different numbers"
+    reason = f"numbers such as {fractional[0]:g}" if len(fractional) else f"{distinct} different numbers"
     note(f"the labels are {reason}, so this is regression; `--task classification` treats them as classes")
     return "regression"
 

@@ -14,7 +14,7 @@ from seq2tens.cli import _files, _models
 from seq2tens.cli._options import choice, count, flag, option
 from seq2tens.cli._shell import UserError, note, refusing
 from seq2tens.cli._stopping import Stopped, stoppable
-from seq2tens.cli.stream._rows import Fields, Parse, RowError, csv_parser, json_parser
+from seq2tens.cli.stream._rows import Fields, Parser, RowError, csv_parser, json_parser
 from seq2tens.cli.stream._session import Refused, Session
 
 if TYPE_CHECKING:  # importing it takes seconds
@@ -76,8 +76,8 @@ def stream(folder: _models.FolderArgument, options: StreamOptions) -> None:
     """
     _check(options)
     state = options.state
-    going_on = state is not None and state.exists()
-    result = _files.output(options.out, "--out", (f".{options.format}",), force=options.force or going_on)
+    resumes = state is not None and state.exists()
+    result = _files.output(options.out, "--out", (f".{options.format}",), force=options.force or resumes)
     classifier = _models.load(folder)
     opened = _opened(classifier, options.length)
     session = Session(opened, options.format, options.every, state)
@@ -116,7 +116,7 @@ def _feed(session: Session, lines: Iterator[str], fields: Fields, options: Strea
     parse = _parser(session, lines, fields)
     if parse is None:
         return
-    _pass_over(lines, passed)
+    _skip_fed_rows(lines, passed)
     try:
         for line in lines:
             _take(session, parse, line, options.on_error == "skip")
@@ -132,7 +132,7 @@ def _feed(session: Session, lines: Iterator[str], fields: Fields, options: Strea
     session.save()
 
 
-def _take(session: Session, parse: Parse, line: str, skip: bool) -> None:
+def _take(session: Session, parse: Parser, line: str, skip: bool) -> None:
     try:
         session.take(parse(line))
     except RowError as error:
@@ -144,7 +144,7 @@ def _take(session: Session, parse: Parse, line: str, skip: bool) -> None:
         note(f"row {session.rows + 1} skipped: {error}")
 
 
-def _parser(session: Session, lines: Iterator[str], fields: Fields) -> Parse | None:
+def _parser(session: Session, lines: Iterator[str], fields: Fields) -> Parser | None:
     """The parser of rows; None if the input is empty."""
     if session.format == "jsonl":
         return json_parser(fields)
@@ -159,11 +159,11 @@ def _parser(session: Session, lines: Iterator[str], fields: Fields) -> Parse | N
     return parse
 
 
-def _pass_over(lines: Iterator[str], count: int) -> None:
+def _skip_fed_rows(lines: Iterator[str], count: int) -> None:
     """Skip rows that were fed before."""
-    for done in range(count):
+    for n_skipped in range(count):
         if next(lines, None) is None:
             raise UserError(
-                f"the input must begin with the {count} rows that the state has seen, got {done}; "
+                f"the input must begin with the {count} rows that the state has seen, got {n_skipped}; "
                 "`--continue` is for an input that begins after them"
             )

@@ -62,10 +62,10 @@ class Fields(NamedTuple):
         )
 
 
-Parse = Callable[[str], Row]
+Parser = Callable[[str], Row]
 
 
-def csv_parser(header: str, fields: Fields) -> tuple[Parse, bool]:
+def csv_parser(header: str, fields: Fields) -> tuple[Parser, bool]:
     """Create a parser of the lines after a header, and say whether they have ids."""
     names = [name.strip() for name in _cells(header.removeprefix("\ufeff"))]
     _check_header(names, fields)
@@ -80,13 +80,13 @@ def csv_parser(header: str, fields: Fields) -> tuple[Parse, bool]:
         if len(cells) != len(names):
             raise RowError(f"must have {len(names)} cells like the header, got {len(cells)}")
         values = [_number(cells[index], names[index]) for index in indices]
-        time = None if time_place is None else _known(_number(cells[time_place], fields.time), fields.time)
+        time = None if time_place is None else _required(_number(cells[time_place], fields.time), fields.time)
         return Row(None if id_place is None else cells[id_place].strip(), time, values)
 
     return parse, id_place is not None
 
 
-def json_parser(fields: Fields) -> Parse:
+def json_parser(fields: Fields) -> Parser:
     """Create a parser of lines of JSON: lists of values, or objects with names."""
 
     def parse(line: str) -> Row:
@@ -101,7 +101,7 @@ def json_parser(fields: Fields) -> Parse:
         if not isinstance(data, dict):
             raise RowError(f"must be a list or an object, got {type(data).__name__}")
         time = (
-            _known(_json_number(_entry(data, fields.time), fields.time), fields.time)
+            _required(_json_number(_entry(data, fields.time), fields.time), fields.time)
             if fields.timed
             else None
         )
@@ -142,7 +142,7 @@ def _number(cell: str, name: str) -> float:
         raise RowError(f"column `{name}` must be a number, got {cell!r:.60}") from None
 
 
-def _known(value: float, name: str) -> float:
+def _required(value: float, name: str) -> float:
     if math.isnan(value):
         raise RowError(f"`{name}` must not be missing")
     return value

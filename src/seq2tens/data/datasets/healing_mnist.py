@@ -23,7 +23,7 @@ MISSING = 0.4
 HALF_INTENSITY = 127.5
 VALIDATION_SHARE = 6  # the last 10,000 of 60,000
 TRAIN, TEST = 0, 1  # which of the two files a random stream belongs to
-BLOCK = 500  # number of sequences generated at a time, in about 100 MB
+BLOCK_SEQUENCES = 500  # number of sequences generated at a time, in about 100 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,10 +121,10 @@ class _Maker:
 
     def part(self, images: np.ndarray, labels: np.ndarray, stream: int, numbers: range) -> TurningDigits:
         height, width = images.shape[1:]
-        made = [self._block(images, stream, block) for block in _blocks(numbers)]
+        generated = [self._block(images, stream, block) for block in _blocks(numbers)]
         size = (height * width + 7) // 8
         nothing = np.zeros((0, FRAMES, size), dtype=np.uint8)
-        white, observed = (np.concatenate([nothing, *(pair[i] for pair in made)]) for i in (0, 1))
+        white, observed = (np.concatenate([nothing, *(pair[i] for pair in generated)]) for i in (0, 1))
         chosen = labels[numbers.start : numbers.stop].astype(np.int64)
         return TurningDigits(chosen, (height, width, 1), white, observed)
 
@@ -140,8 +140,8 @@ class _Maker:
 
 
 def _blocks(numbers: range) -> Iterator[range]:
-    for start in range(0, len(numbers), BLOCK):
-        yield numbers[start : start + BLOCK]
+    for start in range(0, len(numbers), BLOCK_SEQUENCES):
+        yield numbers[start : start + BLOCK_SEQUENCES]
 
 
 def _draws(

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from seq2tens.data.tables.long import Table
 
 # Other spellings are left to the slow reader.
-MISSING = [
+MISSING_TEXTS = [
     "", "?", "NA", "na", "N/A", "n/a", "NaN", "nan", "NAN", "null", "NULL", "Null", "None", "none", "NONE",
 ]  # fmt: skip
 DAY, ZONE = re.compile(r"\d{4}-\d\d-\d\d"), re.compile(r"\d\d:\d\d.*(Z|[+-]\d\d:?\d\d)$")
 NUMBER = re.compile(r"[+-]?[\d.,]+([eE][+-]?\d+)?")
 # Bytes that pyarrow reads at a time; larger blocks take more memory.
-BLOCK = 2**20
+BLOCK_BYTES = 2**20
 
 
 def read_table(
@@ -120,11 +120,11 @@ def _with_pyarrow(
     with open_bytes(path) as file:
         return csv.read_csv(
             file,
-            csv.ReadOptions(column_names=names, skip_rows=1, block_size=BLOCK),
+            csv.ReadOptions(column_names=names, skip_rows=1, block_size=BLOCK_BYTES),
             csv.ParseOptions(delimiter=dialect.separator),
             csv.ConvertOptions(
                 column_types={name: types[kind] for name, kind in kinds.items()},
-                null_values=MISSING,
+                null_values=MISSING_TEXTS,
                 decimal_point=dialect.decimal,
                 include_columns=columns.named(),
             ),
@@ -149,7 +149,7 @@ def _with_polars(
             columns=[names.index(name) for name in columns.named()],
             separator=dialect.separator,
             decimal_comma=dialect.decimal == ",",
-            null_values=MISSING,
+            null_values=MISSING_TEXTS,
             schema_overrides={name: types[kind] for name, kind in kinds.items() if kind in types},
             try_parse_dates=True,
         )

@@ -23,7 +23,7 @@ SIZES, FLAGS, MATRIX, COMPRESSED = 5, 6, 14, 15
 TEXTS = {2: "u1", 4: "u2", 16: "u1", 17: "u2", 18: "u4"}
 CELL, STRUCT, CHAR = 1, 2, 4
 # Classes of arrays: numeric ones are in this order from 6 on, those from 16 on have no sizes.
-NUMBERS = ("f8", "f4", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")
+NUMERIC_CLASSES = ("f8", "f4", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")
 UNSIZED = 16
 LOGICAL, COMPLEX = 0x200, 0x800
 HDF5 = 2
@@ -145,9 +145,9 @@ def _value(flag: int, shape: tuple[int, ...], parts: Iterator[Element], depth: i
         return _struct(shape, parts, depth)
     if kind == CHAR:
         return np.array("".join(map(chr, _next(parts).numbers(TEXTS))))
-    if 6 <= kind < 6 + len(NUMBERS) and not flag & COMPLEX:
+    if 6 <= kind < 6 + len(NUMERIC_CLASSES) and not flag & COMPLEX:
         numbers = _next(parts).numbers()
-        dtype = np.dtype(bool if flag & LOGICAL else NUMBERS[kind - 6])
+        dtype = np.dtype(bool if flag & LOGICAL else NUMERIC_CLASSES[kind - 6])
         return _shaped(numbers.astype(dtype), shape)
     return np.empty(0, dtype=object)
 

@@ -26,11 +26,11 @@ from seq2tens.data.tables.columns import Columns, index_columns
 from seq2tens.data.tables.encoding import Column, Words
 from seq2tens.data.tables.long import Table
 
-Rows = Iterator[tuple[int, list[str]]]
+NumberedRows = Iterator[tuple[int, list[str]]]
 BOOLEANS = {"true": 1.0, "false": 0.0}
 INTEGER = re.compile(r"\s*[+-]?\d+\s*")
 # Size in bytes from which another library is tried first.
-LARGE = 2**20
+LARGE_BYTES = 2**20
 
 
 def read_csv(
@@ -56,7 +56,7 @@ def read_csv(
     path, columns = Path(path), columns or Columns()
     dialect, sample = dialect_of(path, separator, decimal)
     names = [name.strip() for name in sample[0]]
-    labelled = _read_fast(path, columns, dialect, sample) if path.stat().st_size >= LARGE else None
+    labelled = _read_fast(path, columns, dialect, sample) if path.stat().st_size >= LARGE_BYTES else None
     if labelled is None:
         with open_text(path) as file:
             labelled = _read_lines(_rows(file, path, dialect), columns, dialect, path)
@@ -73,21 +73,21 @@ def _read_fast(path: Path, columns: Columns, dialect: Dialect, sample: list[list
     """Read with a library; None if there is none, or if only the slow reader can explain an error."""
     names = [name.strip() for name in sample[0]]
     try:
-        present = columns.among(names, lambda reason: malformed(path, reason), index_columns(names))
+        present = columns.resolve(names, lambda reason: malformed(path, reason), index_columns(names))
         table = _fast_csv.read_table(path, present, names, dialect, sample[1:])
         return None if table is None else table.gather(columns)
     except (ValueError, OSError, EOFError, zlib.error):
         return None
 
 
-def _read_lines(rows: Rows, columns: Columns, dialect: Dialect, path: Path) -> Labelled:
+def _read_lines(rows: NumberedRows, columns: Columns, dialect: Dialect, path: Path) -> Labelled:
     _, names = next(rows, (0, []))
     if not names:
         raise malformed(path, "must begin with a header, got an empty file")
     return _table(rows, [name.strip() for name in names], columns, dialect, path).gather(columns)
 
 
-def _rows(file: Iterator[str], path: Path, dialect: Dialect) -> Rows:
+def _rows(file: Iterator[str], path: Path, dialect: Dialect) -> NumberedRows:
     """Yield rows that are not blank, with the line on which each ends."""
     reader = csv.reader(file, delimiter=dialect.separator, strict=True)
     try:
@@ -102,9 +102,9 @@ def _rows(file: Iterator[str], path: Path, dialect: Dialect) -> Rows:
         raise malformed(path, f"must be a complete gzip file: {error}") from error
 
 
-def _table(rows: Rows, names: list[str], columns: Columns, dialect: Dialect, path: Path) -> Table:
+def _table(rows: NumberedRows, names: list[str], columns: Columns, dialect: Dialect, path: Path) -> Table:
     index = index_columns(names)
-    present = columns.among(names, lambda reason: malformed(path, reason), index)
+    present = columns.resolve(names, lambda reason: malformed(path, reason), index)
     lines = array("q")
     builders = _builders(present, dialect, path)
     cells_of = [(names.index(name), builder) for name, builder in builders]

@@ -25,12 +25,12 @@ def read_folder(folder: Path, columns: Columns, files: Sequence[Path], read: Rea
         raise malformed(folder, "must hold tables, one for each sequence, got none")
     nested = [path.parent != folder for path in files]
     if any(nested) and not all(nested):
-        stray = files[nested.index(False)]
+        unnested = files[nested.index(False)]
         raise malformed(
-            folder, f"must hold tables or folders of tables, got both: {stray.name} is in no folder"
+            folder, f"must hold tables or folders of tables, got both: {unnested.name} is in no folder"
         )
-    alone = replace(columns, id=None, label=None if nested[0] else columns.label, label_optional=True)
-    parts = [read(path, alone) for path in files]
+    single = replace(columns, id=None, label=None if nested[0] else columns.label, label_optional=True)
+    parts = [read(path, single) for path in files]
     for path, part in zip(files, parts, strict=True):
         if columns.channels is None and any(name.lower() == "id" for name in part.channels or ()):
             raise malformed(

@@ -40,7 +40,7 @@ def _read(file: Any, columns: Columns, path: Path) -> Labelled:
     """Read only the requested columns."""
     schema = file.schema_arrow
     index = _index(schema)
-    present = columns.among(schema.names, lambda reason: malformed(path, reason), index)
+    present = columns.resolve(schema.names, lambda reason: malformed(path, reason), index)
     if (rows := file.metadata.num_rows) <= 0:
         raise malformed(path, "must have rows, got none")
     check_unpacked(path, 8 * rows * len(present.named()), path.stat().st_size)
@@ -55,6 +55,6 @@ def _read(file: Any, columns: Columns, path: Path) -> Labelled:
 
 def _index(schema: Any) -> tuple[str, ...]:
     """Return the index columns, according to their names or to the metadata of pandas in the file."""
-    noted = (schema.pandas_metadata or {}).get("index_columns", [])
-    named = [name for name in noted if name in schema.names]  # a range is listed there, but has no column
+    listed = (schema.pandas_metadata or {}).get("index_columns", [])
+    named = [name for name in listed if name in schema.names]  # a range is listed, but has no column
     return tuple(dict.fromkeys([*index_columns(schema.names), *named]))

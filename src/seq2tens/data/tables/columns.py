@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from seq2tens._checks import choice
+from seq2tens._moved import moved_attributes
 from seq2tens.data.tables.clock import UNITS
 from seq2tens.data.tables.encoding import Encoding
 
@@ -54,6 +55,8 @@ class Columns:
     def __post_init__(self) -> None:
         choice("unit", self.unit, tuple(UNITS))
 
+    __getattr__ = moved_attributes({"among": "resolve"})
+
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Columns:
         """Restore columns from their `state()`."""
@@ -71,13 +74,13 @@ class Columns:
         roles = [name for name in (self.id, self.time, self.label) if name is not None]
         return [*roles, *(self.channels or ()), *self.static]
 
-    def among(
+    def resolve(
         self, names: Sequence[str], fail: Fail, index: Collection[str] = (), *, ids_optional: bool = False
     ) -> Columns:
         """Resolve the roles for a table with these columns; those in `index` are row numbers."""
         if len(set(names)) < len(names):
-            twice = next(name for i, name in enumerate(names) if name in names[:i])
-            raise fail(f"must have distinct column names, got `{twice}` twice")
+            repeated = next(name for i, name in enumerate(names) if name in names[:i])
+            raise fail(f"must have distinct column names, got `{repeated}` twice")
         present = self._as_written(names, fail)._chosen()
         if ids_optional and present.id == "id" and "id" not in names:
             present = replace(present, id=None)
@@ -85,8 +88,8 @@ class Columns:
             if name not in names:
                 hint = {self.label: NO_LABELS, self.id: ONE_SEQUENCE}.get(name, "")
                 raise fail(f"must have a column `{name}`, found {', '.join(names)}{hint}")
-        taken = {*present.named(), *index}
-        channels = present.channels or tuple(name for name in names if name not in taken)
+        assigned = {*present.named(), *index}
+        channels = present.channels or tuple(name for name in names if name not in assigned)
         if not channels:
             raise fail(f"must have a column for a channel, found {', '.join(names)}")
         unknown = [name for name in self.categories if name not in (*channels, *present.static)]
@@ -98,7 +101,7 @@ class Columns:
 
     def _as_written(self, names: Sequence[str], fail: Fail) -> Columns:
         """Return the standard names as written in the table, None for optional columns that are absent."""
-        id, time, label = (_in_any_case(name, names, fail) for name in (self.id, self.time, self.label))
+        id, time, label = (_ignoring_case(name, names, fail) for name in (self.id, self.time, self.label))
         time = None if time == "time" and time not in names else time
         label = None if self.label_optional and label not in names else label
         return replace(self, id=id, time=time, label=label)
@@ -116,7 +119,7 @@ def index_columns(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in names if INDEX.fullmatch(name))
 
 
-def _in_any_case(name: str | None, names: Sequence[str], fail: Fail) -> str | None:
+def _ignoring_case(name: str | None, names: Sequence[str], fail: Fail) -> str | None:
     if name not in STANDARD or name in names:
         return name
     alike = [other for other in names if other.lower() == name]

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from seq2tens._checks import ArgumentError, require
 
 # Up to this many categories get a channel each; more are hashed to this many channels of +1 and -1.
-FEW = 16
+MAX_WIDTH = 16
 
 
 class Words(NamedTuple):
@@ -65,13 +65,13 @@ class ColumnEncoding:
         texts = sorted(column.as_text().keys)
         if not chosen:
             _check_words(name, texts)
-        return cls(name, tuple(texts)) if len(texts) <= FEW else cls(name, (), hashed=True)
+        return cls(name, tuple(texts)) if len(texts) <= MAX_WIDTH else cls(name, (), hashed=True)
 
     @property
     def channels(self) -> tuple[str, ...]:
         """The names of the channels."""
         if self.hashed:
-            return tuple(f"{self.name}#{i}" for i in range(FEW))
+            return tuple(f"{self.name}#{i}" for i in range(MAX_WIDTH))
         if self.categories is None:
             return (self.name,)
         return tuple(f"{self.name}={category}" for category in self.categories)
@@ -87,8 +87,9 @@ class ColumnEncoding:
 
     def _row(self, category: str) -> Sequence[float]:
         if self.hashed:
-            bits = int.from_bytes(hashlib.blake2b(category.encode(), digest_size=FEW // 8).digest(), "big")
-            return [1.0 if bits >> i & 1 else -1.0 for i in range(FEW)]
+            digest = hashlib.blake2b(category.encode(), digest_size=MAX_WIDTH // 8).digest()
+            bits = int.from_bytes(digest, "big")
+            return [1.0 if bits >> i & 1 else -1.0 for i in range(MAX_WIDTH)]
         return [float(category == known) for known in self.categories or ()]
 
 
@@ -201,9 +202,9 @@ def _check_words(name: str, texts: Sequence[str]) -> None:
         "`categories` if it is categorical",
     )
     require(
-        len(texts) <= FEW,
-        f"column `{name}` holds {len(texts)} different strings, more than {FEW}; name it in `categories` if "
-        "it is meant to be a channel, or name the `channels`",
+        len(texts) <= MAX_WIDTH,
+        f"column `{name}` holds {len(texts)} different strings, more than {MAX_WIDTH}; name it in "
+        "`categories` if it is meant to be a channel, or name the `channels`",
     )
 
 

@@ -105,7 +105,7 @@ def read_frame(frame: Frame, columns: Columns, name: str = "frame") -> Table:
 
 
 def _table(table: nw.DataFrame[Any], columns: Columns, index: tuple[str, ...], name: str) -> Table:
-    present = columns.among(table.columns, lambda reason: ArgumentError(f"`{name}` {reason}"), index)
+    present = columns.resolve(table.columns, lambda reason: ArgumentError(f"`{name}` {reason}"), index)
     require(len(table) > 0, f"`{name}` must have rows, got none")
     return table_of(
         table, present, index, lambda row, reason: ArgumentError(f"`{name}`, row {row}: {reason}")
@@ -148,12 +148,12 @@ def _with_static(labelled: Labelled, static: Frame, columns: Columns) -> Labelle
         "`static` must be a list of columns if there is no `id` to join by, got a frame",
     )
     table, index = as_table(static, "static")
-    named = Columns(columns.id, None, None).among(table.columns, fail, index)
+    named = Columns(columns.id, None, None).resolve(table.columns, fail, index)
     names = named.channels or ()
     known = columns.encoding
     if known is not None:
         names = tuple(column.name for column in known.static)
-        Columns(named.id, None, None, names).among(table.columns, fail, index)
+        Columns(named.id, None, None, names).resolve(table.columns, fail, index)
     rows = _rows_by_id(labelled, words_of(table[str(named.id)]), fail)
     features = [column_of(table[name]) for name in names]
     encodings = learn(names, features, columns.categories) if known is None else known.static
@@ -172,8 +172,8 @@ def _rows_by_id(labelled: Labelled, ids: Words, fail: Fail) -> np.ndarray:
     """Return the row of each sequence, -1 if there is none."""
     require(bool((ids.codes >= 0).all()), "`static` must name the id of every row, got a missing one")
     if len(ids.codes) > len(ids.keys):
-        twice = ids.keys[int(np.argmax(np.bincount(ids.codes)))]
-        raise fail(f"must have one row per id, got more for {twice!r}")
+        repeated = ids.keys[int(np.argmax(np.bincount(ids.codes)))]
+        raise fail(f"must have one row per id, got more for {repeated!r}")
     places = dict(zip(ids.keys, range(len(ids.keys)), strict=True))
     keys = [] if labelled.ids is None else labelled.ids.tolist()
     rows = [places.get(key, -1) for key in keys]

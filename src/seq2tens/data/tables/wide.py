@@ -35,7 +35,7 @@ def gather_wide(
 ) -> Labelled:
     """Convert the rows to sequences; trailing steps without any value are padding."""
     names = table.columns
-    present = replace(columns, channels=None, encoding=None, time=None).among(
+    present = replace(columns, channels=None, encoding=None, time=None).resolve(
         names, _fail, index, ids_optional=True
     )
     known = columns.encoding

@@ -34,7 +34,7 @@ from seq2tens.estimators.saving import plain
 from seq2tens.estimators.seeds import RandomState, seed_of
 
 # With at most this many rows, starting threads costs more than it saves.
-FEW = 1024
+SINGLE_THREAD_ROWS = 1024
 
 
 class HeldOut(NamedTuple):
@@ -143,7 +143,7 @@ class RandomLS2T(LearnsOn):
 
     def _threads(self, n: int) -> int:
         """Return the number of threads for matrices with `n` rows."""
-        return check_n_jobs(self.n_jobs) if n > FEW else 1
+        return check_n_jobs(self.n_jobs) if n > SINGLE_THREAD_ROWS else 1
 
     def _table(self, X: Sequences) -> Float[Tensor, "rows features"]:
         return torch.from_numpy(self.features_._transform(X))

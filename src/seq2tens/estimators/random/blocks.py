@@ -22,7 +22,7 @@ KERNELS = 32  # convolutions of a block, and functionals of each level
 GROUP = 8  # number of convolutions that compete with each other
 MOST_CHANNELS = 16  # largest number of channels that a block reads
 TAPS = 7
-SILENCE = 1e-4  # energy below which a path, of mean square 1 in training, counts as silent
+SILENT_ENERGY = 1e-4  # energy below which a path, of mean square 1 in training, counts as silent
 # Blocks alternate between these: whether they read increments, and whether the taps sum to 0 per channel.
 VARIANTS = ((False, False), (False, True), (True, True), (True, False))
 
@@ -53,7 +53,7 @@ Values = Float[Tensor, "rows time channels"]
 Lengths = Int[Tensor, " rows"]
 
 
-class Calibration(NamedTuple):
+class BlockStatistics(NamedTuple):
     """Scales and thresholds of a block, computed from training data."""
 
     scale: Float[Tensor, " kernels"]
@@ -107,17 +107,17 @@ class Block:
         """Number of features."""
         return self.design.n_features(len(self.picks))
 
-    def calibrate(self, x: Values, lengths: Lengths) -> Calibration:
+    def calibrate(self, x: Values, lengths: Lengths) -> BlockStatistics:
         """Compute scale and threshold of the convolutions from a sample of the training data."""
         responses = self.convolve(x, lengths, torch.ones(KERNELS))
         seen = torch.cat([row[:length] for row, length in zip(responses, lengths.tolist(), strict=True)])
         size = root_of(seen.square().mean(dim=0))
         step = (self.step * len(seen)).long().clamp(max=len(seen) - 1)  # a step may be rounded to 1
         threshold = seen[step, torch.arange(KERNELS)] / size
-        return Calibration(size, threshold, torch.ones(len(self.picks), KERNELS))
+        return BlockStatistics(size, threshold, torch.ones(len(self.picks), KERNELS))
 
     def features(
-        self, x: Values, lengths: Lengths, calibration: Calibration
+        self, x: Values, lengths: Lengths, calibration: BlockStatistics
     ) -> Float[Tensor, "rows features"]:
         """Compute the features of this block from its paths."""
         responses = self.convolve(x, lengths, calibration.scale)
@@ -144,7 +144,7 @@ class Block:
         return responses
 
 
-def stack(blocks: Sequence[Block], calibrations: Sequence[Calibration]) -> Blocks:
+def stack(blocks: Sequence[Block], calibrations: Sequence[BlockStatistics]) -> Blocks:
     """Return all blocks for `pool_blocks`, where path 0 holds values and path 1 increments."""
     rows = (
         (
@@ -210,7 +210,7 @@ def select(
     first = dict(zip(POOLS, separate, strict=True))
     first["crossings"] = first["changes"] * lengths[:, None, None, None]
     first["wins"], first["losses"] = first["wins"].clamp(min=0).sqrt(), first["losses"].sqrt()
-    levels = {"share": share, "energy": (energy + SILENCE).log()}
+    levels = {"share": share, "energy": (energy + SILENT_ENERGY).log()}
     if peaks:
         first["peak"], levels["peak"] = peaks
     columns = [first[name] for name in design.convolutions] + [levels[name] for name in design.levels]

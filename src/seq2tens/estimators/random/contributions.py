@@ -83,8 +83,8 @@ def channel_shares(
     all_columns = describe_features(features, torch.ones(n, 1), None, n, variables)
     for row in all_columns:
         for filter in row.filters:
-            where = [places[channel] for channel in filter.channels]
-            shares[row.column, where, row.level - 1] += _weights(filter) / row.level
+            indices = [places[channel] for channel in filter.channels]
+            shares[row.column, indices, row.level - 1] += _weights(filter) / row.level
     return names, torch.from_numpy(shares)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from seq2tens import _checks as check
 from seq2tens.data import Sequences
-from seq2tens.estimators.random.blocks import KERNELS, Block, Calibration, Design
+from seq2tens.estimators.random.blocks import KERNELS, Block, BlockStatistics, Design
 from seq2tens.estimators.random.features import RandomLS2TFeatures
 
 
@@ -103,8 +103,8 @@ def _pool_and_level(part: int, order: int, design: Design) -> tuple[str, int]:
     """Return pool and level of a group of columns: those of level 1 come first, then the higher levels."""
     if part < len(design.convolutions):
         return design.convolutions[part], 1
-    pool, above = divmod(part - len(design.convolutions), order - 1)
-    return design.levels[pool], 2 + above
+    pool, offset = divmod(part - len(design.convolutions), order - 1)
+    return design.levels[pool], 2 + offset
 
 
 def decisive_steps(responses: Float[Tensor, "time level"], memory: float | None) -> list[int]:
@@ -147,7 +147,7 @@ def _largest_product(factors: Float[np.ndarray, "time level"]) -> list[int]:
     return extremes[level][-1][1]
 
 
-def _filter(block: Block, kernel: int, calibration: Calibration, names: Sequence[str]) -> Filter:
+def _filter(block: Block, kernel: int, calibration: BlockStatistics, names: Sequence[str]) -> Filter:
     taps = (block.taps[..., kernel] / calibration.scale[kernel]).numpy()
     used = np.flatnonzero(np.abs(taps).sum(axis=0))
     reach = block.dilation * (len(taps) - 1)

@@ -23,7 +23,7 @@ from seq2tens.estimators.random.blocks import (
     KERNELS,
     NEWEST,
     Block,
-    Calibration,
+    BlockStatistics,
     calibrate_levels,
     select,
     stack,
@@ -136,7 +136,7 @@ class RandomLS2TFeatures(TableTransformer):
     def _tensors(self) -> Tensors:
         return {
             name: torch.stack([getattr(calibration, name) for calibration in self.calibrations_])
-            for name in Calibration._fields
+            for name in BlockStatistics._fields
         }
 
     def _facts(self) -> dict[str, Any]:
@@ -158,7 +158,7 @@ class RandomLS2TFeatures(TableTransformer):
         )
         self.blocks_ = self._draw()
         self.calibrations_ = [
-            Calibration(*parts) for parts in zip(*map(tensors.get, Calibration._fields), strict=True)
+            BlockStatistics(*parts) for parts in zip(*map(tensors.get, BlockStatistics._fields), strict=True)
         ]
 
 

@@ -36,7 +36,7 @@ class LearnsOn:
 
     A subclass checks labels (`_check_labels`), makes room for new ones (`_register_targets`), encodes them
     as columns (`_encode`), and calibrates probabilities or intervals with held-out predictions
-    (`_calibrate`).
+    (`_calibrate_uncertainty`).
     """
 
     features_: RandomLS2TFeatures
@@ -130,7 +130,7 @@ class LearnsOn:
         del sequences, labels
         self._sum_parts(itertools.chain([first], stream), on)
         self._solve()
-        self._recalibrate(*sample)
+        self._recalibrate_uncertainty(*sample)
         return self
 
     def _check_labels(self, y: Any, n: int) -> Labels:
@@ -146,7 +146,7 @@ class LearnsOn:
         """Return the stratum of each sequence; each stratum is divided into folds separately."""
         return np.zeros(len(labels), dtype=int)
 
-    def _calibrate(self, held_out: Float[Tensor, "rows targets"], labels: Labels) -> None:
+    def _calibrate_uncertainty(self, held_out: Float[Tensor, "rows targets"], labels: Labels) -> None:
         raise NotImplementedError
 
     def _linear_map(self, solution: Float[Tensor, "1+features targets"]) -> Ridge:
@@ -199,7 +199,7 @@ class LearnsOn:
                 ridge.neighbors(self._strata(labels[sample])),
                 ridge.check_penalties(self.penalties),
             )
-        self._calibrate(held_out, labels[sample])
+        self._calibrate_uncertainty(held_out, labels[sample])
 
     def _begin_sums(self, X: Sequences, labels: Labels) -> None:
         if not hasattr(self, "penalty_"):
@@ -238,13 +238,13 @@ class LearnsOn:
         return sequences[rows], labels[rows]
 
     @torch.no_grad()
-    def _recalibrate(self, X: Sequences, labels: Labels) -> None:
-        """Repeat `_calibrate` for the first sequences, predicted from all the data but their fold."""
+    def _recalibrate_uncertainty(self, X: Sequences, labels: Labels) -> None:
+        """Calibrate again with the first sequences, predicted from all the data but their fold."""
         with ridge.torch_threads(self._threads(len(self.moments_.second))):
             table = ridge.standardize(self._table(X), *self.scales_).double()
             folds = ridge.neighbors(self._strata(labels))
             held_out = self.equations_.held_out(self.moments_, table, self._encode(labels).double(), folds)
-        self._calibrate(held_out.float(), labels)
+        self._calibrate_uncertainty(held_out.float(), labels)
 
     def _begin_with(self, sums: Moments, classes: np.ndarray | None) -> None:
         if classes is not None:

@@ -163,7 +163,7 @@ class RandomLS2TClassifier(RandomLS2T, SequenceClassifier):
     def _strata(self, labels: Labels) -> np.ndarray:
         return np.searchsorted(self.classes_, labels)
 
-    def _calibrate(self, held_out: Float[Tensor, "rows classes"], labels: Labels) -> None:
+    def _calibrate_uncertainty(self, held_out: Float[Tensor, "rows classes"], labels: Labels) -> None:
         codes = torch.from_numpy(np.searchsorted(self.classes_, labels))
         self._note_held_out(2 * held_out - 1, codes, torch.ones(len(codes)))
 
@@ -247,7 +247,7 @@ class RandomLS2TRegressor(RandomLS2T, SequenceRegressor):
             return self._learn_head(X, y[:, 0] if self.n_targets_ is None else y, total)
         self._register_targets(y)
         held_out, rows = self._learn(X, self._encode(y), total, self._strata(y))
-        return self._calibrate(held_out, y[rows])
+        return self._calibrate_uncertainty(held_out, y[rows])
 
     def _predict(self, X: Sequences) -> Float[np.ndarray, "rows targets"]:
         if self.head is not None:
@@ -287,7 +287,7 @@ class RandomLS2TRegressor(RandomLS2T, SequenceRegressor):
     def _encode(self, labels: Labels) -> Float[Tensor, "rows targets"]:
         return torch.from_numpy((labels - self.level_) / self.spread_).float()
 
-    def _calibrate(self, held_out: Float[Tensor, "rows targets"], labels: Labels) -> None:
+    def _calibrate_uncertainty(self, held_out: Float[Tensor, "rows targets"], labels: Labels) -> None:
         self.scores_ = conformal.interval_scores(held_out.double() - self._encode(labels))
 
     def _facts(self) -> dict[str, Any]:

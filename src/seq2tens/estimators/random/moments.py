@@ -163,10 +163,10 @@ class NormalEquations:
             residual = residual - step * image
             preconditioned = solve_factor(factor, residual)
             before, size = size, (residual * preconditioned).sum(dim=0)
-            if relative(size, initial) <= ERROR**2:
+            if largest_ratio(size, initial) <= ERROR**2:
                 break
             direction = preconditioned + size / before.clamp(min=tiny(size)) * direction
-        return solution, relative(size, initial) ** 0.5
+        return solution, largest_ratio(size, initial) ** 0.5
 
 
 def with_ones(table: Table) -> Float[Tensor, "rows 1+features"]:
@@ -182,7 +182,7 @@ def add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
         total += left @ right
 
 
-def relative(size: Tensor, initial: Tensor) -> float:
+def largest_ratio(size: Tensor, initial: Tensor) -> float:
     """Return the largest ratio; it is 0 for a target that is 0."""
     return float((size.abs() / initial.clamp(min=tiny(initial))).max())
 

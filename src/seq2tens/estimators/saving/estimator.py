@@ -33,13 +33,13 @@ class Storable:
     back in `_restore`.
     """
 
-    _known: ClassVar[dict[str, type[Any]]] = {}
+    _classes: ClassVar[dict[str, type[Any]]] = {}
     is_fitted: bool
     notes_: dict[str, Any]
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        Storable._known[cls.__name__] = cls
+        Storable._classes[cls.__name__] = cls
 
     def save(self, path: str | Path, notes: dict[str, Any] | None = None) -> None:
         """Write the fitted estimator to a folder; an earlier one is replaced once the new one is complete.
@@ -88,7 +88,7 @@ class Storable:
         Files that were changed after saving raise an error.
         """
         folder, document, tensors = model_folder.read(Path(os.path.realpath(path)))
-        kind = Storable._known.get(str(document["class"]))
+        kind = Storable._classes.get(str(document["class"]))
         if kind is None or not issubclass(kind, cls):
             raise ArgumentError(
                 f"`path` must hold a saved {cls.__name__}, got {document['class']} in {folder}"

@@ -173,13 +173,13 @@ class Transitions:
         return (2 * self.alpha - 1) * predictors - self.alpha * all_columns
 
     def _by_moments(self, row: int, other: Transitions, columns: np.ndarray) -> np.ndarray:
-        both = self._moments[row] + other._moments[columns]
-        logs = log_pivots(both)
+        moments = self._moments[row] + other._moments[columns]
+        logs = log_pivots(moments)
         return np.stack([logs[:, : self.n_predictors].sum(axis=1), logs.sum(axis=1)])
 
     def _by_steps(self, row: int, other: Transitions, columns: np.ndarray) -> np.ndarray:
-        mine = np.broadcast_to(self.rows[row], (len(columns), *self.rows.shape[1:]))
-        rows = np.concatenate([mine, other.rows[columns]], axis=1)
+        repeated = np.broadcast_to(self.rows[row], (len(columns), *self.rows.shape[1:]))
+        rows = np.concatenate([repeated, other.rows[columns]], axis=1)
         predictors, predicted = np.split(rows, [self.n_predictors], axis=2)
         first = predictors @ predictors.mT
         grams = (first, first + predicted @ predicted.mT)
@@ -213,8 +213,8 @@ def log_pivots(matrices: Float[np.ndarray, "n width width"]) -> Float[np.ndarray
 
 def median(distances: Matrix) -> float:
     """The median of the distances that are not 0."""
-    apart = distances[distances > 1e-9]
-    return float(np.median(apart)) if len(apart) else 1.0
+    positive = distances[distances > 1e-9]
+    return float(np.median(positive)) if len(positive) else 1.0
 
 
 def stratified_folds(labels: Labels, n_folds: int, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -13,7 +13,7 @@ from seq2tens.training import Constant, Recipe, Schedule, StepDecay
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class PublishedSettings:
     """The published settings for a data set.
 
     Attributes:
@@ -52,10 +52,10 @@ class Settings:
         )
 
 
-def _frames(data: str, image_shape: tuple[int, int, int], steps: int, **network: Any) -> Settings:
+def _frames(data: str, image_shape: tuple[int, int, int], steps: int, **network: Any) -> PublishedSettings:
     """The settings of a data set of images."""
     common = {"latent": 256, "decoder_sizes": (256, 256, 256), "window": 3, "image_shape": image_shape}
-    return Settings(
+    return PublishedSettings(
         data=data,
         n_channels=math.prod(image_shape),
         steps=steps,
@@ -75,7 +75,7 @@ SETTINGS = {
         batch_size=16,
         models=("gp-vae", "gp-vae-bls2t"),
     ),
-    "physionet": Settings(
+    "physionet": PublishedSettings(
         data="physionet",
         n_channels=35,
         steps=48,

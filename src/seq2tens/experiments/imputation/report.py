@@ -132,7 +132,7 @@ def _of_set(dataset: str, runs: Sequence[ImputationRuns], scope: ReportOptions) 
     of_set = [group for group in runs if group.dataset == dataset]
     blocks: list[Block] = [_scores(dataset, of_set), *_paired(dataset, of_set)]
     if short := [group for group in of_set if not group.whole]:
-        blocks.append(_short(dataset, short))
+        blocks.append(_shortened_runs(dataset, short))
     if scope.folder is not None:
         files = [(group, cell_files(scope.folder, group.rows[0].key)) for group in longest(of_set, dataset)]
         blocks += _curve_table(dataset, files)
@@ -215,7 +215,7 @@ def _earlier(runs: Sequence[ImputationRuns]) -> Part:
     return Part("Earlier protocol", (Table("earlier", caption, header, tuple(rows), notes=notes),))
 
 
-def _short(dataset: str, runs: Sequence[ImputationRuns]) -> Table:
+def _shortened_runs(dataset: str, runs: Sequence[ImputationRuns]) -> Table:
     rows = [
         (
             Entry(group.label),

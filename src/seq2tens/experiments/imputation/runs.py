@@ -11,7 +11,7 @@ from seq2tens.experiments.imputation.models import MODELS, SETTINGS
 from seq2tens.experiments.imputation.published import SCORES
 from seq2tens.experiments.imputation.table import ImputationRow
 from seq2tens.experiments.report.runs import Runs, grouped
-from seq2tens.experiments.report.tables import LESS, MORE, Entry, Score
+from seq2tens.experiments.report.tables import HIGHER, LOWER, Entry, Score
 
 # Lower is better for these.
 ERRORS = ("nll", "mse", "mse_probability")
@@ -65,7 +65,7 @@ class ImputationRuns(Runs[ImputationRow]):
 
     def published_score(self, measure: str) -> Entry:
         """Mean ± standard deviation, compared with the paper's."""
-        better = LESS if measure in ERRORS else MORE
+        better = LOWER if measure in ERRORS else HIGHER
         return self.score(measure, published(self.label, self.dataset, measure), better)
 
 

@@ -101,31 +101,39 @@ def measure(
     assert best is not None
     final = cell.purpose == "final"
     threshold = _scores(network, inputs, validation, {"threshold": best_threshold})["threshold"]
-    predict_seconds, tested = (
+    predict_seconds, test_measures = (
         _test(network, inputs, stays, threshold) if final else (None, dict[str, float]())
     )
-    seconds = [row["seconds"] for row in result.history]
     measures: dict[str, Any] = {
         **{f"validation_{name}": round(best[f"validation_{name}"], 6) for name in MEASURES},
-        **{f"test_{name}": tested.get(name) for name in (*MEASURES, "accuracy_at_threshold")},
+        **{f"test_{name}": test_measures.get(name) for name in (*MEASURES, "accuracy_at_threshold")},
         "threshold": threshold,
     }
     return MortalityRow(
         **cell.columns,
         **measures,
-        epochs=result.epochs,
-        best_epoch=int(best["epoch"]),
-        stopped=result.stopped,
+        **_training_columns(result),
         parameters=provenance.parameters(network),
         prepare_seconds=round(prepare_seconds, 3),
-        fit_seconds=round(sum(seconds), 3),
-        epoch_seconds=round(statistics.median(seconds), 3),
         predict_seconds=predict_seconds,
         n_train=len(stays.train),
         n_validation=len(stays.validation),
         n_test=len(stays.test) if final else None,
         **provenance.columns(threads, commit),
     )
+
+
+def _training_columns(result: Result) -> dict[str, Any]:
+    """The columns of a row about epochs and their seconds."""
+    assert result.best is not None
+    seconds = [row["seconds"] for row in result.history]
+    return {
+        "epochs": result.epochs,
+        "best_epoch": int(result.best["epoch"]),
+        "stopped": result.stopped,
+        "fit_seconds": round(sum(seconds), 3),
+        "epoch_seconds": round(statistics.median(seconds), 3),
+    }
 
 
 def _prepare(cell: MortalityCell, data: str | None, skip_bad: bool) -> tuple[Stays, Inputs]:

@@ -73,7 +73,7 @@ def search(
     cells = trials(models, journal, **options)
     summary = run(cells, results)
     rows = TABLE.read(results) if Path(results).exists() else []
-    record(cells, rows, journal)
+    record_trials(cells, rows, journal)
     chosen = {name: choose([cell for cell in cells if cell.model == name], rows) for name in models}
     return SearchResult(
         {name: settings for name, settings in chosen.items() if settings is not None}, summary
@@ -102,7 +102,7 @@ def trials(
     return [study.cell(plan[i].params) for i in range(n_trials) for study, plan in plans.items()]
 
 
-def record(cells: Iterable[MortalityCell], rows: Iterable[MortalityRow], journal: str | Path) -> None:
+def record_trials(cells: Iterable[MortalityCell], rows: Iterable[MortalityRow], journal: str | Path) -> None:
     """Write the measures of finished trials to the journal."""
     done = {row.key: row for row in rows}
     for study in dict.fromkeys(Study(cell.model, cell.epoch_limit, cell.recipe) for cell in cells):
@@ -186,5 +186,5 @@ def _distribution(domain: Domain) -> Any:
 
 
 def _seed(model: str, number: int) -> int:
-    mixed = np.random.SeedSequence([*model.encode(), number])
-    return int(mixed.generate_state(1)[0])
+    sequence = np.random.SeedSequence([*model.encode(), number])
+    return int(sequence.generate_state(1)[0])

@@ -21,7 +21,7 @@ ROW, SCALE_TOP, BAR = 0.23, 0.85, 0.11
 
 
 @styled
-def critical_difference(ranking: Ranking, labels: Mapping[str, str]) -> Figure:
+def critical_difference_diagram(ranking: Ranking, labels: Mapping[str, str]) -> Figure:
     """Plot mean ranks on a scale, best at the left; a bar joins models that do not differ significantly."""
     n = len(ranking.models)
     left = (n + 1) // 2  # the number of models with their names at the left
@@ -139,8 +139,8 @@ def against_published(points: Sequence[Point], limit: float) -> Figure:
     for i, model in enumerate(dict.fromkeys(point.model for point in points)):
         _draw_points(ax, [point for point in points if point.model == model], i)
     _label_outliers(ax, points, limit)
-    ax.set_xscale("function", functions=(_stretch, _shrink))
-    ax.set_yscale("function", functions=(_stretch, _shrink))
+    ax.set_xscale("function", functions=(_to_log_scale, _from_log_scale))
+    ax.set_yscale("function", functions=(_to_log_scale, _from_log_scale))
     ticks = [tick for tick in TICKS if tick >= low]
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
@@ -152,12 +152,12 @@ def against_published(points: Sequence[Point], limit: float) -> Figure:
     return figure
 
 
-def _stretch(accuracy: np.ndarray) -> np.ndarray:
+def _to_log_scale(accuracy: np.ndarray) -> np.ndarray:
     """Roughly minus the logarithm of the error, but finite for an error of 0."""
     return -np.log10(np.maximum(1.01 - accuracy, 1e-3))
 
 
-def _shrink(value: np.ndarray) -> np.ndarray:
+def _from_log_scale(value: np.ndarray) -> np.ndarray:
     return 1.01 - 10.0**-value
 
 

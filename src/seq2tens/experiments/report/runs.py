@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from seq2tens.experiments.core.registry import Experiment
 from seq2tens.experiments.core.rows import AnyRow
 from seq2tens.experiments.report.blocks import Part
-from seq2tens.experiments.report.tables import MORE, NONE, Entry, Score, Table, count, number, signed
+from seq2tens.experiments.report.tables import HIGHER, NONE, Entry, Score, Table, count, number, signed
 
 R = TypeVar("R", bound=AnyRow)
 COSTS = ("parameters", "peak MiB", "threads")
@@ -40,7 +40,7 @@ class Runs(Generic[R]):
         """The largest value of all runs."""
         return max(getattr(row, column) for row in self.rows)
 
-    def score(self, column: str, paper: Score | None = None, better: int = MORE) -> Entry:
+    def score(self, column: str, paper: Score | None = None, better: int = HIGHER) -> Entry:
         """Mean ± standard deviation, compared with the paper's; `better` as in `Entry`."""
         mean, spread = self.mean(column), self.spread(column)
         if mean is None:

@@ -19,7 +19,7 @@ NO_BREAK = "\N{NO-BREAK SPACE}"
 # Shown instead of a number that has not been measured, or that cannot exist.
 NOT_RUN, NONE = "not run", "–"
 # Whether higher or lower numbers are better.
-MORE, LESS = 1, -1
+HIGHER, LOWER = 1, -1
 
 
 class Score(NamedTuple):

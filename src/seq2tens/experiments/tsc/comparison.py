@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from seq2tens.experiments.report.runs import known
 from seq2tens.experiments.report.statistics import permutation_test
-from seq2tens.experiments.report.tables import MORE, NONE, NOT_RUN, Entry, Score, Table, count, signed
+from seq2tens.experiments.report.tables import HIGHER, NONE, NOT_RUN, Entry, Score, Table, count, signed
 from seq2tens.experiments.tsc.published import DATASETS
 from seq2tens.experiments.tsc.published_runs import RUNS, PublishedRun
 from seq2tens.experiments.tsc.results import CellRuns, Results, label, published, published_name
@@ -61,7 +61,7 @@ def _padded(zeros: CellRuns, masks: CellRuns) -> tuple[Entry, ...]:
     texts = [f"{runs.score('accuracy').text} ({len(runs.rows)})" for runs in (zeros, masks)]
     paper = published(zeros.rows[0].dataset, zeros.rows[0].model)
     return (
-        Entry(texts[0], zeros.accuracy, paper, better=MORE),
+        Entry(texts[0], zeros.accuracy, paper, better=HIGHER),
         Entry(texts[1], masks.accuracy),
         _signed(zeros.accuracy - masks.accuracy),
         Entry(f"{p:.3f}", p),

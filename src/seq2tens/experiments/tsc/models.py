@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 # Arguments: seed, recipe, threads.
-Make = Callable[[int, str, int], Any]
+Factory = Callable[[int, str, int], Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class Model:
 
     name: str
     label: str
-    make: Make
+    make: Factory
     published: str | None = None
     trained: bool = False
     seeded: bool = True

@@ -30,7 +30,7 @@ DATA_REMARKS = {
 }
 
 
-class Probabilities(NamedTuple):
+class SignedRankProbabilities(NamedTuple):
     """Probabilities of the Bayesian signed-rank test that either model is better, or both are equivalent."""
 
     baseline: float
@@ -129,7 +129,7 @@ _SIGNED_RANK: dict[str, tuple[tuple[float, float, float] | None, ...]] = {
     "FCN64-LS2T64-3": ((0.999, 0.001, 0.000), None, (0.020, 0.387, 0.593)),
 }
 SIGNED_RANK = {
-    (baseline, model): Probabilities(*numbers)
+    (baseline, model): SignedRankProbabilities(*numbers)
     for baseline, row in _SIGNED_RANK.items()
     for model, numbers in zip(TRAINED[2:], row, strict=True)
     if numbers is not None

@@ -22,7 +22,7 @@ from seq2tens.experiments.tsc.tables import LARGE_DIFFERENCE
 # The models of the paper's signed-rank test, and the one that they extend.
 OURS, BASELINE = ("ls2t64-3", "fcn64-ls2t64-3", "fcn128-ls2t64-3"), "fcn128"
 # The minimum number of common data sets for a test.
-ENOUGH = 5
+MIN_COMMON = 5
 SEEDS = 5
 
 
@@ -153,7 +153,7 @@ def _diagrams(scores: Scores, results: Results) -> list[Block]:
             f"critical-difference-{results.slug}-{name}",
             f"Mean ranks of {text}, {results.title}: {len(part.datasets)} data sets, {len(part.models)} "
             f"models. A bar joins models that Nemenyi's test (level {ALPHA}) does not tell apart.",
-            figures.critical_difference(ranking(part), _labels(part)),
+            figures.critical_difference_diagram(ranking(part), _labels(part)),
         )
         for name, text, part in drawn
     ]
@@ -167,10 +167,10 @@ def _signed_ranks(finished: _Finished, samples: int) -> Part:
     blocks: list[Block] = []
     for results in finished.compared:
         posteriors = _posteriors(results.scores(), samples)
-        too_few = Missing(
-            f"No LS2T network has {ENOUGH} data sets in common with another model yet: {results.title}."
+        placeholder = Missing(
+            f"No LS2T network has {MIN_COMMON} data sets in common with another model yet: {results.title}."
         )
-        blocks += _posterior_blocks(posteriors, results) if posteriors else [too_few]
+        blocks += _posterior_blocks(posteriors, results) if posteriors else [placeholder]
     return Part("Signed-rank test", tuple(blocks))
 
 
@@ -180,7 +180,7 @@ def _posteriors(scores: Scores, samples: int) -> list[Posterior]:
         (left, right)
         for right in OURS
         for left in scores.models
-        if right in scores.models and left != right and scores.in_common(left, right) >= ENOUGH
+        if right in scores.models and left != right and scores.in_common(left, right) >= MIN_COMMON
     ]
     return [signed_rank(scores, left, right, samples=samples) for left, right in pairs]
 
@@ -194,12 +194,12 @@ def _posterior_blocks(posteriors: list[Posterior], results: Results) -> list[Blo
         figures.posterior_bars(posteriors, labels),
     )
     blocks: list[Block] = [tables.probability_table(posteriors, results), bars]
-    if against := [posterior for posterior in posteriors if posterior.left == BASELINE]:
+    if with_baseline := [posterior for posterior in posteriors if posterior.left == BASELINE]:
         caption = (
             f"Draws from the posterior against {label(BASELINE)}, {results.title}: the nearer to a corner, "
             "the more certain; the lines part the regions in which one of the three is the most likely."
         )
-        blocks.append(Picture(f"posterior-{results.slug}", caption, figures.simplex(against, labels)))
+        blocks.append(Picture(f"posterior-{results.slug}", caption, figures.simplex(with_baseline, labels)))
     return blocks
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from seq2tens.experiments.report.runs import Runs, grouped, in_order
 from seq2tens.experiments.report.statistics import Scores
 from seq2tens.experiments.tsc.models import MODELS
-from seq2tens.experiments.tsc.published import ACCURACY, DATASETS, SIGNED_RANK, Probabilities
+from seq2tens.experiments.tsc.published import ACCURACY, DATASETS, SIGNED_RANK, SignedRankProbabilities
 from seq2tens.experiments.tsc.table import NO_RECIPE, Row
 
 
@@ -53,8 +53,8 @@ class Results:
     def known_models(self) -> list[str]:
         """The models that were run or could be."""
         trained = self.recipe != NO_RECIPE
-        able = [name for name, model in MODELS.items() if model.trained == trained]
-        return in_order([*able, *self.models], MODELS)
+        runnable = [name for name, model in MODELS.items() if model.trained == trained]
+        return in_order([*runnable, *self.models], MODELS)
 
     def of(self, model: str) -> dict[str, CellRuns]:
         """The runs of a model, by data set."""
@@ -88,7 +88,7 @@ def published(dataset: str, model: str) -> float | None:
     return None if score is None else score.mean
 
 
-def published_probabilities(left: str, right: str) -> Probabilities | None:
+def published_probabilities(left: str, right: str) -> SignedRankProbabilities | None:
     """The probabilities of the paper's signed-rank test of two models, or None if it has none."""
     return SIGNED_RANK.get((published_name(left), published_name(right)))
 

@@ -7,7 +7,17 @@ from collections.abc import Iterable, Sequence
 
 from seq2tens.experiments.report.runs import mean_of
 from seq2tens.experiments.report.statistics import Posterior, Scores, mean_ranks
-from seq2tens.experiments.report.tables import LESS, MORE, NONE, NOT_RUN, Entry, Table, count, number, signed
+from seq2tens.experiments.report.tables import (
+    HIGHER,
+    LOWER,
+    NONE,
+    NOT_RUN,
+    Entry,
+    Table,
+    count,
+    number,
+    signed,
+)
 from seq2tens.experiments.tsc.published import DATA_REMARKS, DATASETS
 from seq2tens.experiments.tsc.results import (
     CellRuns,
@@ -57,7 +67,7 @@ def accuracy_entry(runs: CellRuns | None, dataset: str, model: str) -> Entry:
     if runs is None:
         return Entry(NOT_RUN, published=paper)
     text = runs.score("accuracy").text + (f" ({len(runs.rows)})" if len(runs.rows) > 1 else "")
-    return Entry(text, runs.accuracy, paper, far=LARGE_DIFFERENCE, better=MORE)
+    return Entry(text, runs.accuracy, paper, far=LARGE_DIFFERENCE, better=HIGHER)
 
 
 def _mean_accuracy(by_dataset: dict[str, CellRuns], model: str) -> Entry:
@@ -65,7 +75,7 @@ def _mean_accuracy(by_dataset: dict[str, CellRuns], model: str) -> Entry:
     if not by_dataset:
         return Entry(NOT_RUN)
     mean = statistics.fmean(runs.accuracy for runs in by_dataset.values())
-    return Entry(f"{mean:.3f} ({len(by_dataset)})", mean, _mean_published(by_dataset, model), better=MORE)
+    return Entry(f"{mean:.3f} ({len(by_dataset)})", mean, _mean_published(by_dataset, model), better=HIGHER)
 
 
 def _mean_published(datasets: Iterable[str], model: str) -> float | None:
@@ -130,7 +140,7 @@ def _claim_row(results: Results, models: tuple[str, str]) -> tuple[Entry, ...]:
         Entry(results.recipe),
         count(len(shared)),
         *(
-            Entry(f"{mean:.4f}", mean, published, better=MORE)
+            Entry(f"{mean:.4f}", mean, published, better=HIGHER)
             for mean, published in zip(means, paper, strict=True)
         ),
         _difference(means, 4),
@@ -155,7 +165,7 @@ def rank_table(scores: Scores, results: Results) -> Table:
         (
             Entry(label(model)),
             number(ours[model], 2),
-            Entry(f"{ours_shared[model]:.2f}", ours_shared[model], theirs[model], digits=2, better=LESS)
+            Entry(f"{ours_shared[model]:.2f}", ours_shared[model], theirs[model], digits=2, better=LOWER)
             if model in theirs
             else Entry(NONE),
         )
@@ -180,7 +190,7 @@ def probability_table(posteriors: Sequence[Posterior], results: Results) -> Tabl
     rows = []
     for posterior in posteriors:
         theirs = published_probabilities(posterior.left, posterior.right) or (None, None, None)
-        outcomes = list(zip(posterior.probabilities, theirs, (LESS, 0, MORE), strict=True))
+        outcomes = list(zip(posterior.probabilities, theirs, (LOWER, 0, HIGHER), strict=True))
         rows.append(
             (
                 Entry(label(posterior.right)),

@@ -131,7 +131,7 @@ class GPVAE(nn.Module):
     ) -> Values:
         """Return the expected values of all entries at the mean of the latent path; 0 beyond the length."""
         posterior = self.encode(values, observed, lengths)
-        return _within(self.decoder.mean(self.decoder(posterior.mean)), posterior)
+        return posterior.clear(self.decoder.mean(self.decoder(posterior.mean)))
 
     def sample(
         self,
@@ -145,7 +145,7 @@ class GPVAE(nn.Module):
         """Draw all entries, each time from a draw of the latent path; 0 beyond the length."""
         posterior = self.encode(values, observed, lengths)
         paths = posterior.sample(self._noise(posterior, None, generator, n_samples))
-        return _within(self.decoder.draw(self.decoder(paths), generator), posterior)
+        return posterior.clear(self.decoder.draw(self.decoder(paths), generator))
 
     def log_likelihood(
         self,
@@ -211,7 +211,3 @@ class GPVAE(nn.Module):
         if observed.dtype != torch.bool:
             raise TypeError(f"`{observed_name}` must be boolean, got {observed.dtype}")
         check.shape(observed_name, observed, expected, "(batch, time, n_channels)")
-
-
-def _within(x: Tensor, posterior: Posterior) -> Tensor:
-    return x if posterior.inside is None else torch.where(posterior.inside[..., None], x, 0.0)

@@ -62,7 +62,7 @@ class Posterior:
     def variance(self) -> LatentPath:
         """Return the diagonal of A; 0 at steps that do not count."""
         squared = self._ratio().square()
-        return self._within(backward_recurrence(squared, self.diagonal.square().reciprocal()))
+        return self.clear(backward_recurrence(squared, self.diagonal.square().reciprocal()))
 
     def sample(self, noise: Float[Tensor, "*samples batch time latent"]) -> Tensor:
         """Return m + B⁻ᵀ ε for standard normal noise; 0 at steps that do not count."""
@@ -71,7 +71,7 @@ class Posterior:
             f"`noise` must end in the axes (batch, time, latent) = {tuple(self.mean.shape)}, "
             f"got {tuple(noise.shape)}",
         )
-        return self._within(self.mean + backward_recurrence(self._ratio(), noise / self.diagonal))
+        return self.clear(self.mean + backward_recurrence(self._ratio(), noise / self.diagonal))
 
     def kl(self, prior: Factor) -> Float[Tensor, "batch latent"]:
         """Return KL(q ‖ p) for a prior at the same steps, see `Prior.at`."""
@@ -80,7 +80,7 @@ class Posterior:
             f"`prior` must have as many steps as the posterior, {self.mean.shape[1]}, got {prior.time}",
         )
         lengths = self.lengths
-        distance = self._within(prior.whiten(self.mean)).square().sum(1)
+        distance = self.clear(prior.whiten(self.mean)).square().sum(1)
         spread = prior.trace(self.variance(), self._ratio(), lengths)
         volume = prior.log_determinant(self.mean.shape[2], lengths) - self.log_determinant()
         return 0.5 * (distance + spread + volume - lengths[:, None])
@@ -89,5 +89,6 @@ class Posterior:
         ratio = -self.off_diagonal / self.diagonal[:, :-1]
         return torch.nn.functional.pad(ratio, (0, 0, 0, 1))
 
-    def _within(self, x: Tensor) -> Tensor:
+    def clear(self, x: Tensor) -> Tensor:
+        """Set steps that do not count to 0."""
         return x if self.inside is None else torch.where(self.inside[..., None], x, 0.0)

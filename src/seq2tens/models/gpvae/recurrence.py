@@ -98,8 +98,8 @@ def _trace_between_blocks(matrix: Tensor, variance: Tensor, ratio: Tensor, size:
     reaching = to_end[..., 0, :, :]
     for start in range(size, time, size):
         stop = min(start + size, time)
-        met = matrix[start:stop, :start] @ reaching
-        total = total + (met * weighted[..., start:stop, :]).sum(-2)
+        row_products = matrix[start:stop, :start] @ reaching
+        total = total + (row_products * weighted[..., start:stop, :]).sum(-2)
         ends = to_end[..., start // size, :, :]
         reaching = torch.cat([reaching * ends[..., :1, :], ends], dim=-2)
     return total

@@ -43,12 +43,12 @@ class Interpolation(nn.Module):
         """Return the smooth interpolant, the transient one and the intensity at each point."""
         distances = ((points[observations.rows] - observations.times[:, None]) / self.unit) ** 2
         sharpness = self.log_sharpness.exp()[observations.channels, None]
-        alone, intensity = self._weighted_mean(observations, -sharpness * distances, len(points))
-        sharp, _ = self._weighted_mean(observations, -TRANSIENT_RATIO * sharpness * distances, len(points))
+        wide, intensity = self._weighted_mean(observations, -sharpness * distances, len(points))
+        narrow, _ = self._weighted_mean(observations, -TRANSIENT_RATIO * sharpness * distances, len(points))
         # Far from all observations every intensity underflows; the quotient is then 0.
-        share = intensity / intensity.sum(-1, keepdim=True).clamp(min=torch.finfo(alone.dtype).tiny)
-        smooth = (share * alone) @ self.mixing
-        return smooth, sharp - smooth, intensity
+        share = intensity / intensity.sum(-1, keepdim=True).clamp(min=torch.finfo(wide.dtype).tiny)
+        smooth = (share * wide) @ self.mixing
+        return smooth, narrow - smooth, intensity
 
     def _weighted_mean(
         self, observations: Observations, exponents: Float[Tensor, "observations points"], n_rows: int

@@ -34,7 +34,7 @@ class Push(NamedTuple):
     stride: int
     ends: int
     ahead: int
-    each: bool  # whether every position is an output; nothing is provisional then
+    per_position: bool  # whether every position is an output; nothing is provisional then
 
     def positions(self, device: torch.device) -> Int[Tensor, "rows positions"]:
         """Return the positions of every window; they are negative before the first step."""
@@ -94,11 +94,11 @@ class Live(Whole):
         """Return the mean over all steps so far."""
         self.reductions += 1
         push, x = self.push, self.clear(x)
-        final = x if push.each else x[:, : push.stride].sum(1).view(push.batch, push.ends, -1)
+        final = x if push.per_position else x[:, : push.stride].sum(1).view(push.batch, push.ends, -1)
         sums = final.cumsum(1) if final.shape[1] > 1 else final
         sums = sums + self._previous(sums, 1)
         self._store(sums[:, -1:], sums)
-        if push.each:
+        if push.per_position:
             return sums.flatten(0, 1) / self.count(x, at_end=True)[:, None]
         totals = sums.flatten(0, 1) + x[:, push.stride :].sum(1)
         if push.ends == 1:
@@ -109,20 +109,20 @@ class Live(Whole):
         """Continue the recursion from the end of the previous push."""
         push = self.push
         self.reductions += not layer.return_sequences
-        if push.ahead == 0 and not push.each and not layer.return_sequences:
+        if push.ahead == 0 and not push.per_position and not layer.return_sequences:
             return self._end(layer, x)
         states = self._states(layer, x)
         output = F.make_chains(layer.order, layer.weights, False).output
         levels = states if len(output) == states.shape[2] else states[:, :, list(output)]
         if layer.return_sequences:
             return levels
-        return levels.flatten(0, 1) if push.each else levels[:, -1]
+        return levels.flatten(0, 1) if push.per_position else levels[:, -1]
 
     def count(self, x: Windows, *, reverse: bool = False, at_end: bool = False) -> Int[Tensor, "rows ..."]:
         """Count the steps up to each position, or up to every output with `at_end`."""
         count = self.push.positions(x.device) + 1
         if at_end:
-            return count.flatten() if self.push.each else count[:, -1]
+            return count.flatten() if self.push.per_position else count[:, -1]
         return count
 
     def convolve(
@@ -156,9 +156,9 @@ class Live(Whole):
         push, state = self.push, self._state()
         if push.ends == 1:
             states = self._run(layer, x, self.mask, state)
-            ends = states[:, push.stride - 1] if push.stride else state
-            assert ends is not None
-            self.after.append(owned(ends, states))
+            end_state = states[:, push.stride - 1] if push.stride else state
+            assert end_state is not None
+            self.after.append(owned(end_state, states))
             return states
         mask = None if self.mask is None else self._final(self.mask)
         series = self._run(layer, self._final(x), mask, state)

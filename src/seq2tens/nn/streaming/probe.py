@@ -43,7 +43,7 @@ class Probe(Whole):
 
     def halo(self, x: Series, before: int, after: int) -> Float[Tensor, "batch extended channels"]:
         """Extend as `Whole` does, after inspecting the steps that a stream would have to keep."""
-        self.look(x)
+        self.inspect(x)
         return super().halo(x, before, after)
 
     def convolve(
@@ -51,7 +51,7 @@ class Probe(Whole):
     ) -> Float[Tensor, "batch positions out_features"]:
         """Convolve as `Whole` does, after inspecting the steps that a stream would have to keep."""
         if before + after > 0:
-            self.look(x)
+            self.inspect(x)
         return super().convolve(convolution, x, before, after, train_bias)
 
     def clock(self, x: Series, mode: Literal["index", "centred"]) -> Float[Tensor, "batch time 1"]:
@@ -62,21 +62,21 @@ class Probe(Whole):
 
     def mean(self, x: Series) -> Float[Tensor, "batch channels"]:
         """Take the mean as `Whole` does, after inspecting the steps."""
-        self.look(x)
+        self.inspect(x)
         return super().mean(x)
 
     def ls2t(self, layer: LS2T, x: Series) -> Float[Tensor, "batch *time order width"]:
         """Run the recursion as `Whole` does, after inspecting the steps; refuse a reversed layer."""
         if layer.reverse:
             raise NotInContext(self.refusals.future.format(name="reverse=True"))
-        self.look(x)
+        self.inspect(x)
         return super().ls2t(layer, x)
 
-    def look(self, x: Float[Tensor, "batch time ..."]) -> None:
+    def inspect(self, x: Float[Tensor, "batch time ..."]) -> None:
         """Find the first step that depends on the last one, and update `ahead`."""
-        tainted = x.isnan().flatten(2).any(2).any(0)
-        if bool(tainted.any()):
-            self.ahead = max(self.ahead, x.shape[1] - 1 - int(tainted.byte().argmax()))
+        dependent = x.isnan().flatten(2).any(2).any(0)
+        if bool(dependent.any()):
+            self.ahead = max(self.ahead, x.shape[1] - 1 - int(dependent.byte().argmax()))
 
 
 def find_reach(
@@ -111,7 +111,7 @@ def _run(module: nn.Module, refusals: Refusals, channels: int, length: int | Non
         probe = Probe(refusals, length)
         y = call_in_context(module, x, probe)
         if not probe.reductions:
-            probe.look(y)
+            probe.inspect(y)
         if probe.ahead < steps - 1:
             return Reach(channels, probe.ahead, not probe.reductions)
     raise NotInContext(refusals.future.format(name=type(module).__name__))

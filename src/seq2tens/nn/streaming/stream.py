@@ -112,7 +112,7 @@ class Stream:
         nothing = torch.zeros(state.batch, 0, state.channels, dtype=torch.float64, device=self._device)
         if not self._gives_sequences_late:
             return self._empty(nothing)
-        push = Push(state.batch, state.steps, stride=0, ends=1, ahead=self.ahead, each=False)
+        push = Push(state.batch, state.steps, stride=0, ends=1, ahead=self.ahead, per_position=False)
         with torch.inference_mode():
             y, _ = self._run(nothing, push, state.states)
         return self._copied(y[:, max(0, self.ahead - state.steps) :])
@@ -177,7 +177,7 @@ class Stream:
         batch, steps, channels = part.shape
         every = not self._reach.gives_sequences and self.ahead > 0 and not last
         ends, stride = (steps, 1) if every else (1, steps)
-        push = Push(batch, state.steps, stride, ends, self.ahead, each=self.ahead == 0 and not last)
+        push = Push(batch, state.steps, stride, ends, self.ahead, per_position=self.ahead == 0 and not last)
         y, states = self._run(part, push, state.states)
         if self._gives_sequences_late:
             y = y[:, min(steps, max(0, self.ahead - state.steps)) : steps]

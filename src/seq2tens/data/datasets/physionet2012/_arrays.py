@@ -59,8 +59,8 @@ def _read_file(path: Path, numbers: np.ndarray, pick: Pick) -> Records:
         _check_range("param", parameter, len(numbers), f" ({PARAMETERS})")
         _check_range("minute", minute, HORIZON)
         deaths = _deaths(outcomes)
-        without = np.setdiff1d(record, outcomes[:, 0])
-        require(len(without) == 0, f"`outcomes` must have a row for record {without[:1].sum()}, got none")
+        absent = np.setdiff1d(record, outcomes[:, 0])
+        require(len(absent) == 0, f"`outcomes` must have a row for record {absent[:1].sum()}, got none")
         return gather(Measurements(record, minute, numbers[parameter], value), deaths, pick=pick)
 
 
@@ -69,10 +69,10 @@ def _integers(name: str, array: np.ndarray) -> Int[np.ndarray, "*shape"]:
     return array.astype(np.int64)
 
 
-def _check_range(name: str, array: Int[np.ndarray, " entries"], end: int, where: str = "") -> None:
+def _check_range(name: str, array: Int[np.ndarray, " entries"], end: int, note: str = "") -> None:
     """Require numbers in 0..end-1; as an index, a negative one would count from the end."""
     out_of_range = array[(array < 0) | (array >= end)]
-    require(len(out_of_range) == 0, f"`{name}` must lie in 0..{end - 1}{where}, got {out_of_range[:1].sum()}")
+    require(len(out_of_range) == 0, f"`{name}` must lie in 0..{end - 1}{note}, got {out_of_range[:1].sum()}")
 
 
 def _deaths(outcomes: Int[np.ndarray, "stays columns"]) -> dict[int, int]:
