@@ -6,6 +6,7 @@
 
 #include "batch_norm.cpp"
 #include "convolution.cpp"
+#include "difference.cpp"
 #include "full_map.cpp"
 #include "intervals.cpp"
 #include "ls2t.cpp"

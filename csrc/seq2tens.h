@@ -133,6 +133,17 @@ typedef struct seq2tens_convolution_gradients {
   void* bias;                       /* [out_features] */
 } seq2tens_convolution_gradients;
 
+/* The difference of each step and the step before it or, with `reverse`, the step after it; beyond the ends of a
+   sequence there are zeros. The two directions are adjoint to each other. */
+typedef struct seq2tens_difference {
+  int64_t is_double;
+  int64_t threads;
+  int64_t batch, length, channels;
+  int64_t reverse;
+  const void* x; /* [batch, length, channels] */
+  void* y;       /* [batch, length, channels], another array than x */
+} seq2tens_difference;
+
 /* All subwords of the words of a set of chains. They determine how the values of two adjacent parts of a sequence are
    joined: the value of a word is its value on the left part, plus its value on the right part, plus a product for each
    cut of the word in two. Word 0 is the empty one, whose value is 1; the words of the chains' states come next. */
@@ -253,6 +264,7 @@ typedef struct seq2tens_full_map_gradients {
   OPERATION(convolution_pack, seq2tens_convolution)       \
   OPERATION(convolution_forward, seq2tens_convolution)    \
   OPERATION(convolution_backward, seq2tens_convolution_gradients) \
+  OPERATION(difference_steps, seq2tens_difference)        \
   OPERATION(slide_windows, seq2tens_windows)              \
   OPERATION(join_intervals, seq2tens_intervals)           \
   OPERATION(pool_blocks, seq2tens_pooled_blocks)          \

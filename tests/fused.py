@@ -97,9 +97,14 @@ def convolution(place):
     return draw.results(F.convolve(draw(24, 100, 9), draw(70, 9, 5), draw(70)))
 
 
+def differences(place):
+    draw = Draw(place)
+    return draw.results(F.difference(draw(24, 100, 130)))
+
+
 OPERATIONS = [
     ls2t, ls2t_at_the_end, ls2t_of_one_level, ls2t_of_a_long_sequence, ls2t_with_everything, windows,
-    intervals, full_map, full_map_of_many_coordinates, batch_norm, convolution,
+    intervals, full_map, full_map_of_many_coordinates, batch_norm, convolution, differences,
 ]  # fmt: skip
 
 

@@ -156,7 +156,7 @@ def test_rooms_are_small():
 
 
 # Kernels of Triton take pointers one by one; `like_lstm` and `RecurrentLS2T` have torch.nn.LSTM's order.
-MANY_PARAMETERS = {"scan", "retrace", "like_lstm", "RecurrentLS2T", "check_functionals", "pool_paths"}
+MANY_PARAMETERS = {"scan", "retrace", "like_lstm", "RecurrentLS2T"}
 
 
 def test_functions_are_small():

@@ -15,7 +15,7 @@ from seq2tens import _checks as check
 from seq2tens import functional as F
 from seq2tens.distributed.layer import prefix_state
 from seq2tens.functional import Series
-from seq2tens.nn import LS2T, MaskedConv, Whole
+from seq2tens.nn import LS2T, MaskedConv, Whole, difference_by_halo
 from seq2tens.ops import collectives
 
 
@@ -95,6 +95,8 @@ class Sharded(Whole):
         padded = torch.cat([left, x, torch.zeros_like(right)], dim=1)
         place = before + self.counts[self.rank][:, None] + torch.arange(after, device=x.device)
         return padded.scatter(1, place[..., None].expand_as(right), right)
+
+    difference = difference_by_halo
 
     def convolve(
         self, convolution: MaskedConv, x: Series, before: int, after: int, train_bias: bool = True

@@ -23,6 +23,8 @@ from seq2tens.functional.paths import (
     lead_lag,
     time_embedding,
 )
+from seq2tens.functional.paths import neighbor_difference as neighbor_difference
+from seq2tens.functional.paths import relative_time as relative_time
 from seq2tens.functional.states import ls2t_states
 from seq2tens.functional.states import state_functionals as state_functionals
 from seq2tens.functional.windows import sliding_ls2t

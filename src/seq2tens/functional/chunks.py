@@ -16,7 +16,7 @@ from torch import Tensor
 
 from seq2tens import _checks as check
 from seq2tens import ops
-from seq2tens.functional.layer import Weights, check_functionals
+from seq2tens.functional.layer import Description, Weights
 from seq2tens.ops import subwords
 from seq2tens.ops.ls2t import Functionals
 
@@ -68,9 +68,10 @@ def transfer(
 
     With `reverse` the chunk is processed from its end, as in the layer, so it comes after later chunks.
     """
-    functionals = check_functionals(
-        x, weight, bias, order, weights, lift_order, lift_coefficients, decay, reverse, backend
+    description = Description(
+        weight, bias, order, weights, lift_order, lift_coefficients, decay, reverse, backend
     )
+    functionals = description.functionals(x)
     mask = check.step_mask(x, mask, lengths)
     values = _empty_sum(functionals, x) if x.shape[1] == 0 else _run(functionals, x, mask)
     return Transfer(values, _fading(functionals, x, mask), functionals.chains)

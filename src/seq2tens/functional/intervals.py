@@ -8,7 +8,7 @@ from torch import Tensor
 
 from seq2tens import _checks as check
 from seq2tens import ops
-from seq2tens.functional.layer import Weights, check_functionals
+from seq2tens.functional.layer import Description, Weights
 from seq2tens.ops.intervals import Tables
 
 Positions = Int[Tensor, " intervals"] | Int[Tensor, "batch intervals"]
@@ -54,9 +54,10 @@ class PrefixLS2T:
         lengths: Int[Tensor, " batch"] | None = None,
         backend: ops.Backend | None = None,
     ) -> None:
-        functionals = check_functionals(
-            x, weight, bias, order, weights, lift_order, lift_coefficients, None, False, backend
+        description = Description(
+            weight, bias, order, weights, lift_order, lift_coefficients, backend=backend
         )
+        functionals = description.functionals(x)
         check.not_empty("x", x)
         self._shape = tuple(x.shape)
         self._tables = Tables(functionals, x, check.step_mask(x, mask, lengths))

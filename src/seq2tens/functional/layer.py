@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -14,6 +14,7 @@ from seq2tens import ops
 from seq2tens.ops.ls2t import Functionals
 
 Weights = Literal["recursive", "independent", "symmetric"]
+WEIGHTS = get_args(Weights)
 
 
 def ls2t(
@@ -63,9 +64,10 @@ def ls2t(
         `(batch, time, order, width)`, or `(batch, order, width)` without `return_sequences`. Half precision
         is returned as float32, because higher levels would overflow.
     """
-    functionals = check_functionals(
-        x, weight, bias, order, weights, lift_order, lift_coefficients, decay, reverse, backend
+    description = Description(
+        weight, bias, order, weights, lift_order, lift_coefficients, decay, reverse, backend
     )
+    functionals = description.functionals(x)
     check.not_empty("x", x)
     if state is not None:
         check.floating("state", state)
@@ -79,31 +81,34 @@ def ls2t(
     return (output, final) if return_state else output
 
 
-def check_functionals(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    order: int,
-    weights: Weights,
-    lift_order: int,
-    lift_coefficients: Tensor | None,
-    decay: Tensor | None,
-    reverse: bool,
-    backend: ops.Backend | None,
-) -> Functionals:
-    """Check the arguments that functions of sequences and functionals share; `x` may have no steps."""
-    check.positive_int("order", order)
-    check.positive_int("lift_order", lift_order)
-    check.choice("weights", weights, get_args(Weights))
-    check.sequences("x", x)
-    chains = ops.make_chains(order, weights, reverse)
-    _check_parameters(x, weight, bias, chains.components, f"{weights} weights of order {order}")
-    _check_vector("lift_coefficients", lift_coefficients, lift_order, "(lift_order,)")
-    _check_vector("decay", decay, weight.shape[-1], "(width,)")
-    _check_decay(decay)
-    if lift_coefficients is None and lift_order > 1:
-        lift_coefficients = _inverse_factorials(lift_order, x)
-    return Functionals(weight, bias, lift_coefficients, decay, chains, reverse, backend)
+class Description(NamedTuple):
+    """The arguments that functions of sequences and functionals share, see `ls2t`."""
+
+    weight: Tensor
+    bias: Tensor | None
+    order: int
+    weights: Weights = "recursive"
+    lift_order: int = 1
+    lift_coefficients: Tensor | None = None
+    decay: Tensor | None = None
+    reverse: bool = False
+    backend: ops.Backend | None = None
+
+    def functionals(self, x: Tensor) -> Functionals:
+        """Check the arguments and return the functionals of sequences like `x`, which may have no steps."""
+        weight, bias, order, weights, lift_order, lift_coefficients, decay, reverse, backend = self
+        check.positive_int("order", order)
+        check.positive_int("lift_order", lift_order)
+        check.choice("weights", weights, WEIGHTS)
+        check.sequences("x", x)
+        chains = ops.make_chains(order, weights, reverse)
+        _check_parameters(x, weight, bias, chains.components, f"{weights} weights of order {order}")
+        _check_vector("lift_coefficients", lift_coefficients, lift_order, "(lift_order,)")
+        _check_vector("decay", decay, weight.shape[-1], "(width,)")
+        _check_decay(decay)
+        if lift_coefficients is None and lift_order > 1:
+            lift_coefficients = _inverse_factorials(lift_order, x)
+        return Functionals(weight, bias, lift_coefficients, decay, chains, reverse, backend)
 
 
 def normalize_levels(

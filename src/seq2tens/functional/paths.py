@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from seq2tens import _checks as check
+from seq2tens.ops.difference import difference as neighbor_difference
 
 Series = Float[Tensor, "batch time channels"]
 Mask = Bool[Tensor, "batch time"]
@@ -23,7 +24,7 @@ def difference(x: Series, *, mask: Mask | None = None, lengths: Lengths | None =
     """
     mask = _valid_steps(x, mask, lengths)
     if mask is None:
-        return x - torch.nn.functional.pad(x, (0, 0, 1, -1))
+        return neighbor_difference(x)
     x = torch.where(mask[..., None], x, 0.0)
     return torch.where(mask[..., None], x - _earlier(x, mask, 1), 0.0)
 
@@ -47,11 +48,18 @@ def time_embedding(
         check.floating("times", times)
         check.shape("times", times, tuple(x.shape[:2]), "(batch, time)")
         time = times.to(x.dtype)
+        time = time if mask is None else torch.where(mask, time, 0.0)
     else:
-        time = clock(*_position(x, mask), mode)
-    if mask is not None:
-        time = torch.where(mask, time, 0.0)
+        time = relative_time(x, mask, mode)
     return torch.cat([time[..., None], x], dim=2)
+
+
+def relative_time(
+    x: Series, mask: Mask | None, mode: Literal["index", "centred"]
+) -> Float[Tensor, "batch time"]:
+    """Return the time coordinate of each step, see `time_embedding`."""
+    time = clock(*_position(x, mask), mode)
+    return time if mask is None else torch.where(mask, time, 0.0)
 
 
 def clock(

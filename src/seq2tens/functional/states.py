@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from seq2tens import _checks as check
-from seq2tens.functional.layer import check_functionals
+from seq2tens.functional.layer import Description
 from seq2tens.ops.ls2t import Functionals
 
 
@@ -35,9 +35,6 @@ def state_functionals(
     x: Tensor, weight: Tensor, bias: Tensor | None = None, **functionals: Any
 ) -> Functionals:
     """Check the arguments of `ls2t_states` and return its functionals: every state is an output."""
-    defaults = {"weights": "recursive", "lift_order": 1, "lift_coefficients": None, "decay": None}
-    recursion = check_functionals(
-        x, weight, bias, **{**defaults, "reverse": False, "backend": None, **functionals}
-    )
+    recursion = Description(weight, bias, **functionals).functionals(x)
     chains = recursion.chains
     return recursion._replace(chains=chains._replace(output=tuple(range(len(chains.component)))))

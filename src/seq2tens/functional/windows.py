@@ -9,7 +9,7 @@ from torch import Tensor
 
 from seq2tens import _checks as check
 from seq2tens import ops
-from seq2tens.functional.layer import Weights, check_functionals
+from seq2tens.functional.layer import Description, Weights
 from seq2tens.ops.windows import slide
 
 
@@ -48,9 +48,8 @@ def sliding_ls2t(
         `(batch, windows, order, width)`, the i-th window beginning at step i · stride; a list of such tensors
         if `window` is a sequence.
     """
-    functionals = check_functionals(
-        x, weight, bias, order, weights, lift_order, lift_coefficients, None, False, backend
-    )
+    description = Description(weight, bias, order, weights, lift_order, lift_coefficients, backend=backend)
+    functionals = description.functionals(x)
     check.not_empty("x", x)
     check.positive_int("stride", stride)
     mask = check.step_mask(x, mask, lengths)

@@ -6,6 +6,7 @@ from seq2tens.nn.alignment import restore as restore
 from seq2tens.nn.blocks import DeepLS2T, LevelNorm, LS2TBlock
 from seq2tens.nn.context import Network, Whole
 from seq2tens.nn.context import call_in_context as call_in_context
+from seq2tens.nn.context import difference_by_halo as difference_by_halo
 from seq2tens.nn.context import takes_context as takes_context
 from seq2tens.nn.convolutional import FCN, ResNet
 from seq2tens.nn.convolutional import KERNEL_SIZES as KERNEL_SIZES

@@ -74,12 +74,13 @@ class LS2TBlock(Network):
         if self.time == "index" or self.time == "centred":
             x = torch.cat([context.clock(x, self.time), x], dim=2)
         if self.difference:
-            x = x - context.halo(x, 1, 0)[:, :-1]
-        y = self.ls2t(x, context=context)
-        if self.ls2t.sum_levels:
+            x = context.difference(x)
+        layer, norm = self.ls2t, self.norm
+        y = layer(x, context=context)
+        if layer.sum_levels:
             y = y.unsqueeze(-2)
-        if self.norm is not None:
-            y = self.norm(y, context=context)
+        if norm is not None:
+            y = norm(y, context=context)
         return context.dropout(y.flatten(-2), self.spatial_dropout, self.training)
 
 

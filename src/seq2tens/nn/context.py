@@ -64,9 +64,16 @@ class Whole:
         # Invalid steps lie beyond the end, so they must be 0 for kernels that look ahead.
         return torch_F.pad(self.clear(x) if after else x, (0, 0, before, after))
 
+    def difference(self, x: Series, *, reverse: bool = False) -> Series:
+        """Subtract from each step the one before it or, with `reverse`, the one after it, 0 beyond the ends.
+
+        Contexts with another `halo` also need another difference, `difference_by_halo`.
+        """
+        return F.neighbor_difference(self.clear(x) if reverse else x, reverse=reverse)
+
     def clock(self, x: Series, mode: Literal["index", "centred"]) -> Float[Tensor, "batch time 1"]:
         """Return the relative time of each step in the whole sequence, see `functional.time_embedding`."""
-        return F.time_embedding(x[..., :0], mode=mode, mask=self.mask)
+        return F.relative_time(x, self.mask, mode)[..., None]
 
     def mean(self, x: Series) -> Float[Tensor, "batch channels"]:
         """Return the mean over the valid steps."""
@@ -127,6 +134,11 @@ class Whole:
     def clear(self, x: Tensor) -> Tensor:
         """Set invalid steps to 0."""
         return x if self.mask is None else x * self.mask.view(*self.mask.shape, *[1] * (x.dim() - 2))
+
+
+def difference_by_halo(context: Whole, x: Series, *, reverse: bool = False) -> Series:
+    """Compute the same as `Whole.difference`, wherever the neighbours are."""
+    return x - (context.halo(x, 0, 1)[:, 1:] if reverse else context.halo(x, 1, 0)[:, :-1])
 
 
 class Streamable:

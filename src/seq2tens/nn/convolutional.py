@@ -43,9 +43,10 @@ class ConvBlock(nn.Module):
     ) -> Float[Tensor, "batch time out_features"]:
         """Apply the block to aligned sequences."""
         context = Whole(mask) if context is None else context
-        y = self.conv(x, train_bias=self.norm is None or not self.norm.training, context=context)
-        if self.norm is not None:
-            y = self.norm(y, context=context)
+        norm = self.norm
+        y = self.conv(x, train_bias=norm is None or not norm.training, context=context)
+        if norm is not None:
+            y = norm(y, context=context)
         return context.dropout(y.relu() if self.activation else y, self.spatial_dropout, self.training)
 
     @torch.no_grad()

@@ -23,8 +23,8 @@ def check_rate(name: str, rate: float) -> None:
 
 def _check_momentum(momentum: float | None) -> None:
     """Require a number in [0, 1]; torch's None, the mean over all batches so far, is not supported."""
-    share = momentum is not None and 0 <= momentum <= 1
-    check.require(share, f"`momentum` must be a number in [0, 1], got {momentum}")
+    if momentum is None or not 0 <= momentum <= 1:
+        raise check.ArgumentError(f"`momentum` must be a number in [0, 1], got {momentum}")
 
 
 class MaskedConv(nn.Module):
@@ -114,8 +114,10 @@ class MaskedBatchNorm(nn.Module):
         if self.training:
             _check_momentum(self.momentum)
         dtype = torch.promote_types(x.dtype, torch.float32)  # LS2T returns at least float32
-        affine = (self.weight, self.bias)
-        weight, bias = (t if t is None or t.dtype == dtype else t.to(dtype) for t in affine)
+        weight: Tensor | None = self.weight
+        bias: Tensor | None = self.bias
+        if weight is not None and bias is not None and weight.dtype != dtype:
+            weight, bias = weight.to(dtype), bias.to(dtype)
         running = F.Running(self.running_mean, self.running_var, self.momentum)
         normalize = F.batch_norm if self.peers is None or not self.training else self.peers.batch_norm
         wide = x if x.dtype == dtype else x.to(dtype)

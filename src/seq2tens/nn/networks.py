@@ -96,10 +96,10 @@ class FCNLS2T(Network):
         local = self.fcn(x, context)
         merged = _merge(self.fcn_norm(local, context=context), self.input_shortcut(x, context=context))
         levels = self.ls2t(merged, context=context)
-        pooled = self.fcn_shortcut(context.mean(local)[:, None], context=context.one_step())[:, 0]
+        pooled = self.fcn_shortcut(context.mean(local).unsqueeze(1), context=context.one_step()).squeeze(1)
         return context.dropout(_merge(levels, pooled), self.dropout, self.training)
 
 
 def _merge(a: Tensor, b: Tensor) -> Tensor:
     """Add two normalised branches and rescale the sum to variance 1."""
-    return (a + b) * MERGED
+    return (a + b).mul_(MERGED)

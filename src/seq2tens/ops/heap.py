@@ -14,15 +14,16 @@ from torch import Tensor
 LARGE = 2**25
 
 
-def use_huge_pages(*tensors: Tensor) -> None:
+def use_huge_pages(*tensors: Tensor | None) -> None:
     """Ask Linux to back large new tensors by huge pages; nothing happens where it has none.
 
     A kernel that is bound by memory otherwise spends most of its time on the first access to each small page.
     """
     for tensor in tensors:
-        if tensor.numel() * tensor.element_size() >= LARGE and (advise := _function("madvise")) is not None:
+        size = 0 if tensor is None else tensor.nbytes
+        if tensor is not None and size >= LARGE and (advise := _function("madvise")) is not None:
             start = -(-tensor.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE
-            end = tensor.data_ptr() + tensor.numel() * tensor.element_size()
+            end = tensor.data_ptr() + size
             advise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), mmap.MADV_HUGEPAGE)
 
 

@@ -9,13 +9,16 @@ import ctypes
 import hashlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _NAMES = {"darwin": "libseq2tens.dylib", "win32": "seq2tens.dll"}
 _SOURCES = Path(__file__).parents[3] / "csrc"  # exists in a checkout only
@@ -45,6 +48,14 @@ class Struct(ctypes.Structure):
     name: ClassVar[str]  # the struct's name in the header
     tensors: Sequence[Tensor | None] = ()  # the struct holds their addresses, so they must stay alive
 
+    @classmethod
+    def of(cls, numbers: Iterable[Any], *tensors: Tensor | None) -> Self:
+        """Return a struct of these first fields, then the addresses of these tensors, made contiguous."""
+        arrays = [None if tensor is None else tensor.contiguous() for tensor in tensors]
+        struct = cls(*numbers, *[None if array is None else _address(array) for array in arrays])
+        struct.tensors = arrays
+        return struct
+
 
 def fields(names: str, kind: Any = ctypes.c_int64) -> list[tuple[str, Any]]:
     """Return fields of one type, given their names separated by spaces."""
@@ -54,6 +65,15 @@ def fields(names: str, kind: Any = ctypes.c_int64) -> list[tuple[str, Any]]:
 def arrays(names: str) -> list[tuple[str, Any]]:
     """Return fields that hold addresses of arrays."""
     return fields(names, ctypes.c_void_p)
+
+
+def supported_dtype(*tensors: Tensor) -> bool:
+    """Whether the tensors have one dtype, float32 or float64."""
+    dtype = tensors[0].dtype
+    for tensor in tensors:
+        if tensor.dtype != dtype:
+            return False
+    return dtype == torch.float32 or dtype == torch.float64
 
 
 def addresses(*tensors: Tensor | None) -> list[int | None]:

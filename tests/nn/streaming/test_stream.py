@@ -153,14 +153,14 @@ def test_a_clock_runs_over_the_length(name, length):
 def test_before_the_end_the_clock_is_that_of_the_whole_length(name, monkeypatch):
     module, x = build_clocked(name), draw(2, 19, 3)
     pieces = Stream(module, length=19).push(x)
-    embed = F.time_embedding
+    relative_time = F.relative_time
 
-    def with_the_clock_of_the_whole(x, times=None, *, mode, **options):
+    def with_the_clock_of_the_whole(x, mask, mode):
         """As if more steps were to come."""
-        whole = embed(x.new_zeros(x.shape[0], 19, 0), mode=mode)
-        return torch.cat([whole[:, : x.shape[1]], x], dim=2)
+        return relative_time(x.new_zeros(x.shape[0], 19, 0), None, mode)[:, : x.shape[1]]
 
-    monkeypatch.setattr(F, "time_embedding", with_the_clock_of_the_whole)
+    for place in ("seq2tens.functional", "seq2tens.functional.paths"):
+        monkeypatch.setattr(f"{place}.relative_time", with_the_clock_of_the_whole)
     with torch.no_grad():
         for t in (1, 5, 12):
             assert_close(pieces[:, t - 1], module(x[:, :t]), **EXACT)

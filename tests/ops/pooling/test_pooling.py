@@ -124,7 +124,8 @@ def test_the_definition_is_that_of_convolution_and_layer():
     responses = F.convolve(padded, taps.permute(2, 1, 0).contiguous())
     weight = torch.nn.functional.one_hot(picks, 32).transpose(1, 2) * gains[:, None]
     levels = F.ls2t(responses, weight, order=3, decay=decay)
-    pooled = pooling.pool_paths(responses, levels, lengths, threshold, groups, steepness)
+    comparison = pooling.Comparison(threshold, groups, steepness)
+    pooled = pooling.pool_paths(responses, levels, lengths, comparison)
     assert_close(reference.pool_blocks(x, lengths, blocks, groups, steepness)[:, 0], pooled)
 
 

@@ -16,7 +16,16 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from seq2tens import functional as F
-from seq2tens.ops.pooling import POOLS, Blocks, functionals, inside, pool_blocks, pool_path, pool_paths
+from seq2tens.ops.pooling import (
+    POOLS,
+    Blocks,
+    Comparison,
+    functionals,
+    inside,
+    pool_blocks,
+    pool_path,
+    pool_paths,
+)
 
 KERNELS = 32  # convolutions of a block, and functionals of each level
 GROUP = 8  # number of convolutions that compete with each other
@@ -188,8 +197,8 @@ def pools(
 
     Convolutions that compete with each other are `width / GROUP` columns apart.
     """
-    groups = responses.shape[2] // GROUP
-    pooled = pool_paths(responses, levels, lengths, threshold, groups, design.steepness, pool_path)
+    comparison = Comparison(threshold, responses.shape[2] // GROUP, design.steepness)
+    pooled = pool_paths(responses, levels, lengths, comparison, pool_path)
     peaks = [_peaks(path, lengths)[:, None] for path in (responses[:, :, None], levels[:, :, 1:])]
     return select(pooled[:, None], lengths, design, *peaks)
 

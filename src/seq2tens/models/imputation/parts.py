@@ -79,8 +79,7 @@ class Block(Network):
         before_convolution, before_ls2t, after_ls2t, before_perceptron = self.norms
         sides = (0, self.reach) if self.reverse else (self.reach, 0)
         x = x + torch_F.gelu(context.convolve(self.convolution, before_convolution(x), *sides))
-        y = before_ls2t(x)
-        y = y - (context.halo(y, 0, 1)[:, 1:] if self.reverse else context.halo(y, 1, 0)[:, :-1])
+        y = context.difference(before_ls2t(x), reverse=self.reverse)
         levels = self.ls2t(y, context=context).flatten(2)
         x = x + self.project(after_ls2t(levels))
         return x + self.perceptron(before_perceptron(x))

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from seq2tens import _checks as check
 from seq2tens import functional as F
-from seq2tens.nn.context import Whole
+from seq2tens.nn.context import Whole, difference_by_halo
 
 if TYPE_CHECKING:
     from seq2tens.nn.layers import LS2T
@@ -83,6 +83,8 @@ class Live(Whole):
         series = torch.cat([earlier, self._final(x)], dim=1)
         self._store(series[:, series.shape[1] - before :], series)
         return torch.cat([self._windows(series, before), x, *beyond], dim=1)
+
+    difference = difference_by_halo
 
     def clock(self, x: Windows, mode: Literal["index", "centred"]) -> Float[Tensor, "rows positions 1"]:
         """Return the relative time in a sequence of `length` steps."""

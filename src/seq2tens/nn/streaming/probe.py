@@ -46,6 +46,11 @@ class Probe(Whole):
         self.inspect(x)
         return super().halo(x, before, after)
 
+    def difference(self, x: Series, *, reverse: bool = False) -> Series:
+        """Take differences as `Whole` does, after inspecting the steps that a stream would have to keep."""
+        self.look(x)
+        return super().difference(x, reverse=reverse)
+
     def convolve(
         self, convolution: MaskedConv, x: Series, before: int, after: int, train_bias: bool = True
     ) -> Float[Tensor, "batch positions out_features"]:

@@ -44,12 +44,13 @@ def unsupported(
     if is_observed(x):
         return "torch cannot trace it; use the reference"
     statistics = () if running is None else (running.mean, running.variance)
-    tensors = [t for t in (x, mask, weight, bias, *statistics) if t is not None]
-    dtypes = {t.dtype for t in tensors} - {torch.bool}
-    if len(dtypes) > 1 or x.dtype.itemsize < 4:
+    tensors = [t for t in (x, weight, bias, *statistics) if t is not None]
+    if not native.supported_dtype(*tensors):
         return "the tensors have half precision or several dtypes"
     if statistics and not (statistics[0].is_contiguous() and statistics[1].is_contiguous()):
         return "the running statistics are not contiguous, but must be written in place"
+    if mask is not None:
+        tensors.append(mask)
     return "`x` is empty" if x.numel() == 0 else cpu_unsupported(*tensors)
 
 
@@ -96,11 +97,11 @@ class _BatchNorm(torch.autograd.Function):
             inputs = (x, mask, weight, bias, None, ctx.settings)
             return reference_gradients(reference.batch_norm, inputs, dy)
         call = _describe(x, mask, weight, bias, ctx.settings)
-        call.mean, call.variance = mean.data_ptr(), variance.data_ptr()
-        dy, dx = dy.contiguous(), torch.empty_like(x, memory_format=torch.contiguous_format)
-        dweight, dbias = (None if t is None else torch.empty_like(mean) for t in (weight, bias))
-        addresses = native.addresses(dy, dx, dweight, dbias)
-        native.run("batch_norm_backward", Backward(ctypes.pointer(call), *addresses))
+        call.mean, call.variance = native.addresses(mean, variance)
+        dx = torch.empty_like(x, memory_format=torch.contiguous_format)
+        dweight = None if weight is None else torch.empty_like(mean)
+        dbias = None if bias is None else torch.empty_like(mean)
+        native.run("batch_norm_backward", Backward.of([ctypes.pointer(call)], dy, dx, dweight, dbias))
         return dx, None, dweight, dbias, None, None
 
 
@@ -108,11 +109,7 @@ def _describe(
     x: Tensor, mask: Tensor | None, weight: Tensor | None, bias: Tensor | None, settings: Settings
 ) -> Forward:
     """Return the struct of a call, without the addresses of its results."""
-    tensors = [None if t is None else t.contiguous() for t in (x, mask, weight, bias)]
     channels, inner = settings.channels(x.shape), settings.inner or 1
-    call = Forward(
-        x.dtype == torch.float64, native.threads(), x.numel() // (channels * inner), channels, inner,
-        settings.eps, 0.0, *native.addresses(*tensors),
-    )  # fmt: skip
-    call.tensors = tensors
-    return call
+    sizes = (x.numel() // (channels * inner), channels, inner)
+    numbers = (x.dtype == torch.float64, native.threads(), *sizes, settings.eps, 0.0)
+    return Forward.of(numbers, x, mask, weight, bias)

@@ -43,7 +43,7 @@ def unsupported(call: Convolution) -> str | None:
     if torch.is_autocast_enabled("cpu"):
         return "autocast requests half precision"
     tensors = [t for t in (x, weight, bias) if t is not None]
-    if len({t.dtype for t in tensors}) > 1 or x.dtype not in (torch.float32, torch.float64):
+    if not native.supported_dtype(*tensors):
         return "the tensors have half precision or several dtypes"
     if x.dim() != 3 or not _match(weight, bias) or x.shape[2] != weight.shape[1]:
         return "the shapes do not match"
@@ -53,7 +53,9 @@ def unsupported(call: Convolution) -> str | None:
         return "the padding is negative"
     if x.shape[1] + sum(padding) < weight.shape[2] or 0 in (x.numel(), weight.numel()):
         return "the result would be empty"
-    return cpu_unsupported(*tensors, *([] if mask is None else [mask]))
+    if mask is not None:
+        tensors.append(mask)
+    return cpu_unsupported(*tensors)
 
 
 def convolve(call: Convolution) -> Tensor:
@@ -74,9 +76,8 @@ class _Convolve(torch.autograd.Function):
         train_bias: bool,
     ) -> Tensor:
         call = _describe(Convolution(x, weight, bias, mask, padding))
-        y = x.new_empty(
-            call.batch, call.before + call.length + call.after - call.kernel + 1, call.out_features
-        )
+        steps = call.length + sum(padding) - call.kernel + 1
+        y = x.new_empty(call.batch, steps, call.out_features)
         call.y = y.data_ptr()
         native.run("convolution_forward", call)
         ctx.save_for_backward(x, weight, bias, mask)
@@ -92,34 +93,30 @@ class _Convolve(torch.autograd.Function):
                 lambda *arguments: reference.convolve(Convolution(*arguments)), inputs, dy
             )
         call = _describe(inputs)
-        dy, dweight = dy.contiguous(), torch.empty(weight.shape, dtype=x.dtype)
-        dx = torch.empty(x.shape, dtype=x.dtype) if ctx.needs_input_grad[0] else None
-        dbias = None if bias is None else torch.zeros(bias.shape, dtype=x.dtype)
-        addresses = native.addresses(dy, dx, dweight, dbias if ctx.train_bias else None)
-        native.run("convolution_backward", Backward(ctypes.pointer(call), *addresses))
+        dweight = weight.new_empty(weight.shape)
+        dx = x.new_empty(x.shape) if ctx.needs_input_grad[0] else None
+        dbias = None if bias is None else torch.zeros_like(bias)
+        gradients = (dx, dweight, dbias if ctx.train_bias else None)
+        native.run("convolution_backward", Backward.of([ctypes.pointer(call)], dy, *gradients))
         return dx, dweight, dbias, None, None, None
 
 
 def _describe(call: Convolution) -> Forward:
     """Return the struct of a call, without the address of its result."""
     x, weight, bias, mask, padding, _ = call
-    tensors = [None if t is None else t.contiguous() for t in (mask, x, weight, bias)]
-    (batch, length, in_features), (out_features, _, kernel) = x.shape, weight.shape
-    sizes = (batch, length, in_features, out_features, kernel, *padding)
-    struct = Forward(x.dtype == torch.float64, native.threads(), *sizes, *native.addresses(*tensors))
-    struct.tensors = tensors
-    return struct
+    out_features, _, kernel = weight.shape
+    numbers = (x.dtype == torch.float64, native.threads(), *x.shape, out_features, kernel, *padding)
+    return Forward.of(numbers, mask, x, weight, bias)
 
 
 def prepare_unsupported(weight: Tensor, bias: Tensor | None) -> str | None:
     """Return why `prepare` cannot handle these arguments; None if it can."""
-    if weight.dtype not in (torch.float32, torch.float64) or (
-        bias is not None and bias.dtype != weight.dtype
-    ):
+    tensors = [weight] if bias is None else [weight, bias]
+    if not native.supported_dtype(*tensors):
         return "the tensors have half precision or several dtypes"
     if not _match(weight, bias) or weight.numel() == 0:
         return "the shapes do not match"
-    return cpu_unsupported(*[t for t in (weight, bias) if t is not None])
+    return cpu_unsupported(*tensors)
 
 
 def _match(weight: Tensor, bias: Tensor | None) -> bool:
@@ -129,11 +126,9 @@ def _match(weight: Tensor, bias: Tensor | None) -> bool:
 def prepare(weight: Tensor, bias: Tensor | None) -> Callable[[Tensor], Tensor]:
     """Same meaning as `reference.prepare`; the weights are packed once."""
     out_features, in_features, kernel = weight.shape
-    weight, bias = weight.contiguous(), None if bias is None else bias.contiguous()
     packed = weight.new_empty(-(-out_features // PANEL) * PANEL, in_features, kernel)
     sizes = (weight.dtype == torch.float64, 1, 0, kernel, in_features, out_features, kernel, 0, 0)
-    template = Forward(*sizes, *native.addresses(None, None, weight, bias, packed))
-    template.tensors = (weight, bias, packed)
+    template = Forward.of(sizes, None, None, weight, bias, packed)
     native.run("convolution_pack", template)
 
     def run(x: Tensor) -> Tensor:

@@ -105,27 +105,25 @@ class _Unobserved(torch.autograd.Function):
         return dx, dcoefficients if learn else None, None
 
 
-class _Call:
-    """The struct of a call, and the contiguous tensors whose addresses it holds."""
-
-    def __init__(self, x: Tensor, coefficients: Tensor, plan: Plan, options: Options) -> None:
-        self.tensors = x.contiguous(), coefficients.double().contiguous()
-        self.struct = Forward(
-            x.dtype == torch.float64, native.threads(), *x.shape, options.order, len(coefficients),
-            options.increments, options.sequences, plan.lanes, _BLOCK, *native.addresses(*self.tensors),
-        )  # fmt: skip
+def _describe(x: Tensor, coefficients: Tensor, plan: Plan, options: Options) -> Forward:
+    """Return the struct of a call, without the addresses of its results."""
+    numbers = (
+        x.dtype == torch.float64, native.threads(), *x.shape, options.order, len(coefficients),
+        options.increments, options.sequences, plan.lanes, _BLOCK,
+    )  # fmt: skip
+    return Forward.of(numbers, x, coefficients.double())
 
 
 def _compute(x: Tensor, coefficients: Tensor, options: Options, keep: bool) -> tuple[Tensor, Tensor]:
     """Return the coordinates of Φ and the checkpoints."""
     plan = _make_plan(tuple(x.shape), options)
-    call = _Call(x, coefficients, plan, options)
+    call = _describe(x, coefficients, plan, options)
     out = torch.empty(plan.out, dtype=x.dtype)
     checkpoints = torch.empty(plan.checkpoints if keep else 0, dtype=torch.float64)
-    call.struct.out = out.data_ptr()
+    call.out = out.data_ptr()
     if keep:
-        call.struct.checkpoints = checkpoints.data_ptr()
-    native.run("full_map_forward", call.struct)
+        call.checkpoints = checkpoints.data_ptr()
+    native.run("full_map_forward", call)
     return out, checkpoints
 
 
@@ -154,14 +152,12 @@ def _(x: Tensor, coefficients: Tensor, *flags: Any) -> tuple[Tensor, Tensor]:
 def _compute_backward(dout: Tensor, saved: Saved, options: Options, learn: bool) -> tuple[Tensor, Tensor]:
     """Return the gradients of x and of the coefficients; the latter is 0 unless `learn`."""
     x, coefficients = saved.x, saved.coefficients
-    call = _Call(x, coefficients, _make_plan(tuple(x.shape), options), options)
-    dout, checkpoints = dout.contiguous(), saved.checkpoints.contiguous()
+    call = _describe(x, coefficients, _make_plan(tuple(x.shape), options), options)
+    checkpoints = saved.checkpoints.contiguous()
+    call.checkpoints = checkpoints.data_ptr()
     dx = torch.empty_like(x, memory_format=torch.contiguous_format)
     dcoefficients = torch.zeros(len(coefficients), dtype=torch.float64)
-    call.struct.checkpoints = checkpoints.data_ptr()
-    struct = Backward(ctypes.pointer(call.struct), dout.data_ptr(), dx.data_ptr())
-    if learn:
-        struct.coefficients = dcoefficients.data_ptr()
+    struct = Backward.of([ctypes.pointer(call)], dout, dx, dcoefficients if learn else None)
     native.run("full_map_backward", struct)
     return dx, dcoefficients.to(coefficients.dtype)
 

@@ -26,12 +26,9 @@ class Intervals(native.Struct):
 
 def look_up(parts: Parts, rows: Rows, chains: Chains) -> Tensor:
     """Same signature and meaning as `reference.look_up`."""
-    tables, chosen = [t.contiguous() for t in parts], [r.contiguous() for r in rows]
     dtype, width, count = parts.ends.dtype, parts.ends.shape[2], len(rows.end)
     out = torch.empty(count, len(chains.output), width, dtype=dtype)
-    call = Intervals(
-        dtype == torch.float64, native.threads(), count, width, len(parts.stretches) - 1,
-        ctypes.pointer(subword_arrays(chains)), *native.addresses(*tables, *chosen, out),
-    )  # fmt: skip
-    native.run("join_intervals", call)
+    sizes = (count, width, len(parts.stretches) - 1)
+    numbers = (dtype == torch.float64, native.threads(), *sizes, ctypes.pointer(subword_arrays(chains)))
+    native.run("join_intervals", Intervals.of(numbers, *parts, *rows, out))
     return out

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from seq2tens.ops.dispatch import is_observed, may_be_differentiated
 from seq2tens.ops.ls2t import reference
-from seq2tens.ops.ls2t.recursion import MASK, TENSORS, Recursion, Results, Saved
+from seq2tens.ops.ls2t.recursion import MASK, TENSORS, Gradients, Recursion, Results, Saved
 
 _INPUTS = (
     "Tensor x, Tensor weight, Tensor? bias, Tensor? coefficients, Tensor? powers, Tensor? mask, "
@@ -46,7 +46,7 @@ class Backend(NamedTuple):
     """
 
     forward: Callable[[Recursion, bool], Results]
-    backward: Callable[[Tensor | None, Tensor | None, Saved, Recursion], tuple[Tensor, ...]]
+    backward: Callable[[Tensor | None, Tensor | None, Saved, Recursion], Gradients]
     empty_results: Callable[[Recursion], Results]
 
 
@@ -65,28 +65,37 @@ def register(name: str, backend: Backend, device_types: str | None = None) -> Pa
     @custom_op(name, schema=_FORWARD_SCHEMA)
     def forward(*arguments: Any) -> tuple[Tensor, ...]:
         output, final, saved = backend.forward(Recursion.of(arguments), False)
-        return output, final, *saved
+        return output, final, *_without_none(saved, output)
 
     @custom_op(f"{name}_backward", schema=_BACKWARD_SCHEMA)
     def backward(dout: Tensor, dfinal: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
-        saved, inputs = Saved(*arguments[: len(Saved._fields)]), arguments[len(Saved._fields) :]
-        return backend.backward(dout, dfinal, saved, Recursion.of(inputs))
+        inputs = Recursion.of(arguments[len(Saved._fields) :])
+        saved = Saved(*(t if t.numel() else None for t in arguments[: len(Saved._fields)]))
+        return _without_none(backend.backward(dout, dfinal, saved, inputs), dout)
 
     @forward.register_fake
     def _(*arguments: Any) -> tuple[Tensor, ...]:
         output, final, saved = backend.empty_results(Recursion.of(arguments))
-        return output, final, *saved
+        return output, final, *_without_none(saved, output)
 
-    backward.register_fake(lambda *arguments: Recursion.of(arguments[_BEFORE_INPUTS:]).empty_gradients())
+    @backward.register_fake
+    def _(dout: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
+        return _without_none(Recursion.of(arguments[_BEFORE_INPUTS - 1 :]).empty_gradients(), dout)
+
     pair = Pair(forward, backward, backend)
     _register_derivatives(pair)
     return pair
 
 
+def _without_none(tensors: Sequence[Tensor | None], like: Tensor) -> tuple[Tensor, ...]:
+    """Replace missing tensors, which a custom operation cannot return, by tensors of size 0."""
+    return tuple(like.new_empty(0) if t is None else t for t in tensors)
+
+
 def call(pair: Pair, recursion: Recursion) -> tuple[Tensor, Tensor]:
     """Return the levels, along time or at the end, and the final state."""
     if may_be_differentiated(*recursion.tensors):
-        recursion = recursion._replace(keep=True)
+        recursion = Recursion(*recursion[:-1], True)
     if is_observed(recursion.x):
         output, final, *_ = pair.forward(*recursion.arguments)
     elif recursion.keep:
@@ -139,18 +148,17 @@ class _Unobserved(torch.autograd.Function):
         if torch.is_grad_enabled() or (present is not None and is_observed(present)):
             pairs = zip((dout, dfinal), ctx.shapes, strict=True)
             incoming = (recursion.x.new_zeros(shape) if t is None else t for t, shape in pairs)
-            gradients = ctx.pair.backward(*incoming, *saved, *recursion.arguments)
+            complete = _without_none(saved, recursion.x)
+            gradients = ctx.pair.backward(*incoming, *complete, *recursion.arguments)
         else:
             gradients = ctx.pair.backend.backward(dout, dfinal, saved, recursion)
         return None, None, *_as_inputs(gradients, tensors)
 
 
-def _as_inputs(gradients: tuple[Tensor, ...], tensors: Sequence[Tensor | None]) -> tuple[Tensor | None, ...]:
-    """Return the gradients of all tensors, each in the dtype of its tensor."""
-    by_tensor: list[Tensor | None] = list(gradients)
-    by_tensor.insert(MASK, None)
-    pairs = zip(tensors, by_tensor, strict=True)
-    return tuple(None if t is None or g is None else g.to(t.dtype) for t, g in pairs)
+def _as_inputs(gradients: Sequence[Tensor | None], tensors: Sequence[Tensor | None]) -> Gradients:
+    """Return the gradients of all tensors, None for a missing one; autograd converts them to their dtypes."""
+    by_tensor = (*gradients[:MASK], None, *gradients[MASK:])
+    return tuple([None if t is None else g for t, g in zip(tensors, by_tensor, strict=True)])
 
 
 def _setup_twice(ctx: Any, inputs: tuple, output: tuple) -> None:

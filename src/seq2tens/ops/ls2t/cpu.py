@@ -6,7 +6,7 @@ import ctypes
 from array import array
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,7 +17,7 @@ from seq2tens.ops.chains import Chains
 from seq2tens.ops.dispatch import cpu_unsupported
 from seq2tens.ops.heap import use_huge_pages
 from seq2tens.ops.ls2t.autograd import Backend, call, register
-from seq2tens.ops.ls2t.recursion import Recursion, Results, Saved
+from seq2tens.ops.ls2t.recursion import Gradients, Recursion, Results, Saved
 
 
 class Words(native.Struct):
@@ -52,7 +52,7 @@ class Backward(native.Struct):
 
 
 class _Words(NamedTuple):
-    struct: Words
+    pointer: Any
     arrays: list[array[int]]  # the struct holds their addresses, so they must stay alive
 
 
@@ -80,7 +80,8 @@ def words_of(chains: Chains, components: int) -> _Words:
     lists = [start, component, states, owned, level]
     numbers = (len(ends), max(chains.depth), len(chains.parent), components, len(chains.output))
     shared = sorted(component) != list(range(components))
-    return _Words(Words(*numbers, shared, *(values.buffer_info()[0] for values in lists)), lists)
+    struct = Words(*numbers, shared, *(values.buffer_info()[0] for values in lists))
+    return _Words(ctypes.pointer(struct), lists)
 
 
 def steps_per_block(weight_shape: tuple[int, ...]) -> int:
@@ -106,7 +107,7 @@ def prepare(recursion: Recursion) -> Callable[[Tensor, Tensor | None, Tensor | N
 
     def run(x: Tensor, mask: Tensor | None, state: Tensor | None) -> tuple[Tensor, Tensor]:
         x = x.to(recursion.x.dtype)
-        tensors = [None if t is None else t.contiguous() for t in (x, mask, state)]
+        arrays = [None if t is None else t.contiguous() for t in (x, mask, state)]
         batch, length, channels = x.shape
         rule = f"`x` must have {template.features} channels (the in_features of `weight`)"
         require(channels == template.features, f"{rule}, got {channels}")
@@ -114,8 +115,8 @@ def prepare(recursion: Recursion) -> Callable[[Tensor, Tensor | None, Tensor | N
         final = x.new_empty(batch, states, template.width)
         struct = Forward.from_buffer_copy(template)
         struct.threads, struct.batch, struct.length = native.threads(), batch, length
-        struct.x, struct.mask, struct.state = native.addresses(*tensors)
-        struct.out, struct.final = output.data_ptr(), final.data_ptr()
+        struct.x, struct.mask, struct.state = native.addresses(*arrays)
+        struct.out, struct.final = native.addresses(output, final)
         native.run("ls2t_forward", struct)
         return output, final
 
@@ -124,22 +125,16 @@ def prepare(recursion: Recursion) -> Callable[[Tensor, Tensor | None, Tensor | N
 
 def _describe(recursion: Recursion) -> Forward:
     """Return the struct of a call, without the addresses of its results."""
-    (batch, length, features), (components, _, width) = recursion.x.shape, recursion.weight.shape
-    x, weight, bias, coefficients, powers, mask, state = recursion.tensors
-    if coefficients is None and powers is not None:
-        coefficients = torch.ones(1)
-    wide = [None if t is None else t.double() for t in (coefficients, powers)]
-    tensors = (x, weight, bias, *wide, mask, state)
-    contiguous = [None if t is None else t.contiguous() for t in tensors]
-    words = words_of(recursion.chains, components)
-    struct = Forward(
-        recursion.x.dtype == torch.float64, native.threads(), batch, length, features, width,
-        recursion.reverse, 0 if coefficients is None else len(coefficients),
-        steps_per_block(recursion.weight.shape), ctypes.pointer(words.struct),
-        *native.addresses(*contiguous),
+    x, weight, bias, coefficients, powers, mask, state, *_ = recursion
+    lift_order = 0
+    if coefficients is not None or powers is not None:
+        coefficients = torch.ones(1).double() if coefficients is None else coefficients.double()
+        powers, lift_order = None if powers is None else powers.double(), len(coefficients)
+    numbers = (
+        x.dtype == torch.float64, native.threads(), *x.shape, weight.shape[2], recursion.reverse, lift_order,
+        steps_per_block(weight.shape), words_of(recursion.chains, len(weight)).pointer,
     )  # fmt: skip
-    struct.tensors = contiguous
-    return struct
+    return Forward.of(numbers, x, weight, bias, coefficients, powers, mask, state)
 
 
 def _empty_results(recursion: Recursion, keeps_products: bool = False) -> Results:
@@ -167,23 +162,17 @@ def _fits_kernels(recursion: Recursion) -> bool:
 
 
 def _point_to(struct: Forward, saved: Saved) -> None:
-    struct.checkpoints = saved.checkpoints.data_ptr()
-    struct.products = saved.products.data_ptr() if len(saved.products) else None
+    struct.checkpoints, struct.products = native.addresses(*saved)
 
 
-def _backward(
-    dout: Tensor | None, dfinal: Tensor | None, saved: Saved, recursion: Recursion
-) -> tuple[Tensor, ...]:
-    """Return gradients of x, weight, bias, coefficients, powers and state, of size 0 for a missing one."""
+def _backward(dout: Tensor | None, dfinal: Tensor | None, saved: Saved, recursion: Recursion) -> Gradients:
+    """Return gradients of x, weight, bias, coefficients, powers and state, None for a missing one."""
     struct = _describe(recursion)
     _point_to(struct, saved)
-    incoming = [None if t is None else t.contiguous() for t in (dout, dfinal)]
-    if not recursion.return_sequences:
-        incoming[0] = None
     gradients = recursion.empty_gradients()
     use_huge_pages(gradients[0])
-    sums = [None if t is None else g for t, g in zip(recursion.differentiable, gradients, strict=True)]
-    native.run("ls2t_backward", Backward(ctypes.pointer(struct), *native.addresses(*incoming, *sums)))
+    dout = dout if recursion.return_sequences else None
+    native.run("ls2t_backward", Backward.of([ctypes.pointer(struct)], dout, dfinal, *gradients))
     return gradients
 
 

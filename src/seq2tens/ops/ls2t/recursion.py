@@ -12,16 +12,17 @@ from seq2tens.ops.chains import Chains
 TENSORS = 7  # number of leading fields that are tensors; all but the mask are differentiable
 MASK = 5
 _WIDE = (3, 4)  # gradients of the coefficients and the powers are float64
+Gradients = tuple[Tensor | None, ...]
 
 # Most products that a forward pass keeps, 64 MiB in float32, so that long sequences fit into memory.
 MOST_PRODUCTS = 2**24
 
 
 class Saved(NamedTuple):
-    """Tensors that the forward pass saves for the backward pass; those that are not saved have size 0."""
+    """Tensors that the forward pass saves for the backward pass; None if they are not saved."""
 
-    checkpoints: Tensor
-    products: Tensor
+    checkpoints: Tensor | None
+    products: Tensor | None
 
 
 class Results(NamedTuple):
@@ -71,23 +72,20 @@ class Recursion(NamedTuple):
 
     def empty_results(self, blocks: int, saved_dtype: torch.dtype, keeps_products: bool = False) -> Results:
         """Allocate the levels, the final state, a checkpoint for each block of steps, and the products."""
-        (batch, length, _), (components, _, width) = self.x.shape, self.weight.shape
+        x, (components, _, width) = self.x, self.weight.shape
+        batch, length, _ = x.shape
         states, steps = len(self.chains.component), length if self.return_sequences else 0
-        size = batch * length * components * width
-        return Results(
-            self.x.new_empty(batch, steps, len(self.chains.output), width),
-            self.x.new_empty(batch, states, width),
-            Saved(
-                self.x.new_empty(batch, blocks if self.keep else 0, states, width, dtype=saved_dtype),
-                self.x.new_empty(size if self.keep and keeps_products and size <= MOST_PRODUCTS else 0),
-            ),
-        )
+        checkpoints = products = None
+        if self.keep:
+            checkpoints = x.new_empty(batch, blocks, states, width, dtype=saved_dtype)
+            size = batch * length * components * width
+            products = x.new_empty(size) if keeps_products and size <= MOST_PRODUCTS else None
+        output = x.new_empty(batch, steps, len(self.chains.output), width)
+        return Results(output, x.new_empty(batch, states, width), Saved(checkpoints, products))
 
-    def empty_gradients(self) -> tuple[Tensor, ...]:
-        """Allocate the gradients of the differentiable tensors, of size 0 where a tensor is missing."""
-        none = self.x.new_empty(0)
-        wide = none if self.coefficients is None and self.powers is None else none.double()
+    def empty_gradients(self) -> Gradients:
+        """Allocate the gradients of the differentiable tensors; None where a tensor is missing."""
         return tuple(
-            (wide if i in _WIDE else none).new_empty(0 if tensor is None else tensor.shape)
-            for i, tensor in enumerate(self.differentiable)
+            None if t is None else t.new_empty(t.shape, dtype=torch.float64 if i in _WIDE else t.dtype)
+            for i, t in enumerate(self.differentiable)
         )

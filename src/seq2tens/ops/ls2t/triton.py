@@ -22,7 +22,7 @@ from seq2tens._checks import in_func_transform
 from seq2tens.ops.chains import Chains
 from seq2tens.ops.dispatch import full_precision
 from seq2tens.ops.ls2t.autograd import Backend, call, register
-from seq2tens.ops.ls2t.recursion import Recursion, Results, Saved
+from seq2tens.ops.ls2t.recursion import Gradients, Recursion, Results, Saved
 
 CHUNK = 128  # steps per matrix product; the backward pass holds the states of one chunk
 MANY_LANES = 2**15  # fewer lanes are cut into smaller programs, so that every multiprocessor gets some
@@ -66,7 +66,7 @@ def _forward(inputs: Recursion, keeps_products: bool) -> Results:
     work, levels = _Work(inputs), out if inputs.return_sequences else None
     with full_precision(inputs.x):
         for index, steps in enumerate(_chunks(inputs)):
-            if inputs.keep:
+            if saved.checkpoints is not None:
                 saved.checkpoints[:, index] = state
             work.scan(work.chunk(steps), state, levels, path=None)
     return results
@@ -76,11 +76,12 @@ def _empty_results(inputs: Recursion) -> Results:
     return inputs.empty_results(-(-inputs.x.shape[1] // CHUNK), inputs.x.dtype)
 
 
-def _backward(
-    dout: Tensor | None, dfinal: Tensor | None, saved: Saved, inputs: Recursion
-) -> tuple[Tensor, ...]:
-    """Return gradients of x, weight, bias, coefficients, powers and state, of size 0 for a missing one."""
+def _backward(dout: Tensor | None, dfinal: Tensor | None, saved: Saved, inputs: Recursion) -> Gradients:
+    """Return gradients of x, weight, bias, coefficients, powers and state, None for a missing one."""
     results = dx, dweight, *_ = inputs.empty_gradients()
+    assert dx is not None
+    assert dweight is not None
+    assert saved.checkpoints is not None
     adjoint = torch.zeros_like(saved.checkpoints[:, 0], memory_format=torch.contiguous_format)
     if dfinal is not None:
         adjoint.copy_(dfinal)
@@ -101,8 +102,8 @@ def _backward(
             db += da.sum((0, 1))
     dweight.copy_(dw.view(dweight.shape[1], dweight.shape[0], -1).transpose(0, 1))
     values = (db.view(-1, dweight.shape[2]), dc.sum((0, 2)), dp.sum(0), adjoint)
-    for tensor, target, value in zip(inputs.differentiable[2:], results[2:], values, strict=True):
-        if tensor is not None:
+    for target, value in zip(results[2:], values, strict=True):
+        if target is not None:
             target.copy_(value)
     return results
 

@@ -9,12 +9,12 @@ from torch import Tensor
 
 from seq2tens.ops import dispatch
 from seq2tens.ops.pooling import cpu, reference
-from seq2tens.ops.pooling.reference import functionals, inside, pool_path, pool_paths
+from seq2tens.ops.pooling.reference import Comparison, functionals, inside, pool_path, pool_paths
 
 dispatch.register("pool_blocks", "cpu", cpu.pool_blocks, cpu.unsupported)
 dispatch.register("pool_blocks", "reference", reference.pool_blocks, dispatch.always_supported)
 
-__all__ = ["POOLS", "Blocks", "functionals", "inside", "pool_blocks", "pool_path", "pool_paths"]
+__all__ = ["POOLS", "Blocks", "Comparison", "functionals", "inside", "pool_blocks", "pool_path", "pool_paths"]
 
 # Pools of the convolutions, in the order of the result. The shares of the levels follow, then their energies.
 POOLS = ("share", "stretch", "changes", "wins", "losses")

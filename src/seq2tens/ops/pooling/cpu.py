@@ -45,15 +45,9 @@ def pool_blocks(paths: Tensor, lengths: Tensor, blocks: Blocks, groups: int, ste
     _, batch, length, channels = paths.shape
     count, taps, chosen, width = blocks.taps.shape
     order = blocks.picks.shape[1]
-    arrays = [
-        tensor.contiguous() if tensor.is_floating_point() else tensor.long().contiguous()
-        for tensor in (paths, lengths, *blocks)
-    ]
+    arrays = [t if t.is_floating_point() else t.long() for t in (paths, lengths, *blocks)]
     out = paths.new_empty(batch, count, 5 + 2 * order - 1, width)
     sizes = (batch, length, channels, count, taps, chosen, order, groups)
-    steepnesses = (steepness, CONTEST_STEEPNESS)
-    native.run(
-        "pool_blocks",
-        PooledBlocks(native.threads(), *sizes, *steepnesses, *native.addresses(*arrays, out)),
-    )
+    numbers = (native.threads(), *sizes, steepness, CONTEST_STEEPNESS)
+    native.run("pool_blocks", PooledBlocks.of(numbers, *arrays, out))
     return out

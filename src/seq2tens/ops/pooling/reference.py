@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,9 +19,10 @@ def pool_blocks(paths: Tensor, lengths: Tensor, blocks: Blocks, groups: int, ste
     valid = torch.where(inside(paths[0], lengths), paths, 0.0)
     pooled = []
     for source, channels, dilation, taps, picks, gains, decay, threshold in zip(*blocks, strict=True):
+        comparison = Comparison(threshold, groups, steepness)
         responses = _convolve(valid[int(source)][..., channels], taps, int(dilation))
         paths_of_block = (responses, functionals(responses, picks, gains, decay))
-        pooled.append(pool_paths(*paths_of_block, lengths, threshold, groups, steepness))
+        pooled.append(pool_paths(*paths_of_block, lengths, comparison))
     return torch.stack(pooled, dim=1)
 
 
@@ -56,16 +57,23 @@ def pool_path(path: Tensor, lengths: Tensor, threshold: Tensor, steepness: float
     return _mean(ramp, lengths), _longest_stretch(ramp) / lengths[:, None], _mean(change, lengths)
 
 
+class Comparison(NamedTuple):
+    """What the columns of a path are compared with: thresholds, by ramps, and each other, in groups."""
+
+    threshold: Tensor
+    groups: int
+    steepness: float
+
+
 def pool_paths(
     responses: Tensor,
     levels: Tensor,
     lengths: Tensor,
-    threshold: Tensor,
-    groups: int,
-    steepness: float,
+    comparison: Comparison,
     pool_path: Callable[..., tuple[Tensor, ...]] = pool_path,
 ) -> Tensor:
     """Pool convolutions and levels over time; the result has axes `(batch, pools, width)`."""
+    threshold, groups, steepness = comparison
     pools = [*pool_path(responses, lengths, threshold, steepness), *pool_contest(responses, lengths, groups)]
     pools += [_mean((level * steepness + 0.5).clamp(0, 1), lengths) for level in levels.unbind(2)[1:]]
     pools += [_mean(level.square(), lengths) for level in levels.unbind(2)]

@@ -26,19 +26,17 @@ class Windows(native.Struct):
 def slide(functionals: Functionals, x: Tensor, mask: Tensor | None, window: int, stride: int) -> Tensor:
     """Same signature and meaning as `reference.slide`."""
     dtype = accumulation_dtype(x, functionals.weight)
-    x, weight = x.to(dtype).contiguous(), functionals.weight.to(dtype).contiguous()
-    bias = None if functionals.bias is None else functionals.bias.to(dtype).contiguous()
-    mask = None if mask is None else mask.contiguous()
+    x, weight = x.to(dtype), functionals.weight.to(dtype)
+    bias = None if functionals.bias is None else functionals.bias.to(dtype)
     lift = _lift(functionals.coefficients)
     (batch, length, features), (components, _, width) = x.shape, weight.shape
     windows = -(-(length - window + 1) // stride)
     out = torch.empty(batch, windows, len(functionals.chains.output), width, dtype=dtype)
-    call = Windows(
+    numbers = (
         dtype == torch.float64, native.threads(), batch, length, features, components, width,
         window, stride, 1 if lift is None else len(lift), ctypes.pointer(subword_arrays(functionals.chains)),
-        *native.addresses(x, weight, bias, lift, mask, out),
     )  # fmt: skip
-    native.run("slide_windows", call)
+    native.run("slide_windows", Windows.of(numbers, x, weight, bias, lift, mask, out))
     return out
 
 
@@ -46,4 +44,4 @@ def _lift(coefficients: Tensor | None) -> Tensor | None:
     """Return the lift coefficients for the kernel, None for the plain recursion."""
     if coefficients is None or coefficients.tolist() == [1.0]:
         return None
-    return coefficients.double().contiguous()
+    return coefficients.double()
