@@ -93,6 +93,21 @@ def test_intervals_of_few_sequences_cover_others(n_sequences, level):
         assert np.mean(unstretched) < 0.87
 
 
+def test_every_kind_of_hidden_entries_is_covered():
+    """A few entries are harder; together with all others they would hardly count."""
+    rng = np.random.default_rng(0)
+    hard = rng.random(20_000) < 0.1
+    known, fresh = (np.where(hard, 2.0, 1.0) * rng.normal(size=len(hard)) for _ in range(2))
+    channels, sequences = np.zeros(len(hard), dtype=int), np.arange(len(hard))
+    inside = {}
+    for kinds in (None, hard.astype(int)):
+        calibration = Calibration.of(known, channels, 1, sequences, kinds)
+        low, high = (calibration.scores(level) for level in (0.05, 0.95))
+        inside[kinds is None] = ((fresh >= low) & (fresh <= high))[hard].mean()
+    assert inside[False] == pytest.approx(0.9, abs=0.02)
+    assert inside[True] < 0.75
+
+
 def test_the_age_of_a_correlation_is_found():
     times = np.cumsum(np.random.default_rng(0).random(20))
     for age in (AGES[20], AGES[30]):

@@ -223,11 +223,12 @@ def test_models_of_the_earlier_network_still_load(tmp_path, monkeypatch):
     monkeypatch.setattr(ls2t, "GapFiller", TwoStreamFiller)
     model = LS2TImputer(**FIXED).fit(X)
     monkeypatch.undo()
-    facts = {name: fact for name, fact in model._facts().items() if name != "network"}
+    facts = {name: fact for name, fact in model._facts().items() if name not in ("network", "usual_size")}
     monkeypatch.setattr(model, "_facts", lambda: facts)
     model.save(tmp_path / "model")
     again = load(tmp_path / "model")
     assert isinstance(again.network_, TwoStreamFiller)
+    assert again.calibration_.usual_size is None
     np.testing.assert_array_equal(again.transform(X), model.transform(X))
     again.save(tmp_path / "again")
     np.testing.assert_array_equal(load(tmp_path / "again").transform(X), model.transform(X))
@@ -271,3 +272,6 @@ def test_a_hundred_thousand_steps():
     late = slice(50_000, None)  # far beyond the lengths of training
     errors = np.abs(filled - X)[0]
     assert errors[:, late][hidden[0][:, late]].mean() < 0.2
+    low, high = model.predict_interval(given)
+    inside = (np.clip(X, low, high) == X)[0]
+    assert 0.85 < inside[:, late][hidden[0][:, late]].mean() < 0.97

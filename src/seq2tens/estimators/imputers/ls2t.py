@@ -16,13 +16,16 @@ from seq2tens._storage import Tensors
 from seq2tens.data import Scaler, Sequences, forward_fill, length_blocks, single_steps, times_of, usual_step
 from seq2tens.estimators.imputers.base import Draws
 from seq2tens.estimators.imputers.calibration import (
+    FEWEST_OF_CHANNEL,
     Calibration,
     Knots,
+    Sample,
     correlated,
     correlation_age,
     pairs,
     quantile_at,
-    score_of,
+    scales,
+    usual_size,
 )
 from seq2tens.estimators.imputers.formats import Values
 from seq2tens.estimators.imputers.interpolation import LinearImputer
@@ -65,7 +68,9 @@ class LS2TImputer(NetworkImputer):
 
     A tenth of the sequences is held out, of fewer than 200 up to a fifth (with fewer than ten, a tenth of the
     entries): they select the best weights and calibrate the intervals. As the entries of a sequence depend on
-    each other, intervals are stretched until they cover held-out sequences that did not calibrate them.
+    each other, intervals are stretched until they cover held-out sequences that did not calibrate them:
+    entries hidden as in training, and those that another sequence lacks. The intervals of a sequence are
+    scaled by the errors at its observed entries, each hidden once, relative to those of held-out sequences.
 
     Args:
         hide: what to hide in training: `"points"`, `"blocks"` of time, whole `"channels"`, `"mixed"`, or a
@@ -211,35 +216,43 @@ class LS2TImputer(NetworkImputer):
     def _calibrate(self, parts: Split) -> tuple[Calibration, dict[str, float]]:
         """Calibrate on entries that were held out, and return the mean absolute errors there."""
         X, hidden = parts.validation, parts.hidden
-        knots, truth = self._knots(X, hidden)[hidden].astype(np.float64), X.values[hidden]
-        steps, channels = np.nonzero(hidden)
-        sequence = np.repeat(np.arange(len(X)), X.lengths)[steps]
-        scores = score_of(truth.astype(np.float64), knots)
-        calibration = Calibration.of(scores, channels, self.n_channels_, parts.piece[sequence])
+        visible, truth = X.with_values(np.where(hidden, np.nan, X.values)), X.values[hidden]
+        usual = usual_size(self._knots, visible)
+        masks = [hidden]
+        if parts.missing_elsewhere.sum() >= FEWEST_OF_CHANNEL:
+            masks.append(parts.missing_elsewhere)
+        scores, channels, sequences, kinds = Sample.of(self._knots, X, masks, usual)
+        calibration = Calibration.of(scores, channels, self.n_channels_, parts.piece[sequences], kinds)
         normal = np.full(hidden.shape, np.nan)
-        normal[steps, channels] = calibration.normalized(scores, channels)
-        lines = LinearImputer().fit(parts.train).transform(X.with_values(np.where(hidden, np.nan, X.values)))
-        fills = {"ls2t": knots[:, MEDIAN], "linear": lines.values[hidden]}
+        normal[hidden] = calibration.normalized(scores, channels)[kinds == 0]
+        lines = LinearImputer().fit(parts.train).transform(visible)
+        fills = {"ls2t": self._knots(X, hidden)[hidden][:, MEDIAN], "linear": lines.values[hidden]}
         errors = {name: float(np.abs(fill - truth).mean()) for name, fill in fills.items() if len(truth)}
-        return replace(calibration, age=correlation_age(*pairs(X, normal))), errors
+        age = correlation_age(*pairs(X, normal))
+        return replace(calibration, age=age, usual_size=usual), errors
+
+    def _scales(self, X: Sequences) -> Float[np.ndarray, " sequences"]:
+        """Return the scale of the errors in each sequence; see `calibration.scales`."""
+        return scales(self._knots, self._network_input(X), self.calibration_.usual_size)
 
     def _fill(self, X: Sequences) -> Values:
         return self._network_output(self._quantiles(X)[..., MEDIAN])
 
     def _intervals(self, X: Sequences, coverage: float) -> tuple[Values, Values]:
         knots = self._quantiles(X).astype(np.float64)
+        scale = np.repeat(self._scales(X), X.lengths)
         bounds = (self.calibration_.scores(level) for level in ((1 - coverage) / 2, (1 + coverage) / 2))
-        low, high = (quantile_at(np.broadcast_to(end, X.values.shape), knots) for end in bounds)
+        low, high = (quantile_at(np.outer(scale, end), knots) for end in bounds)
         return self._network_output(low), self._network_output(high)
 
     def _draws(self, X: Sequences, n: int, seed: int) -> Draws:
         knots = self._quantiles(X).astype(np.float64)
         draws = np.empty((n, *X.values.shape))
-        times = times_of(X) / self.step_
+        times, scale = times_of(X) / self.step_, self._scales(X)
         for row, (start, stop) in enumerate(zip(X.offsets[:-1], X.offsets[1:], strict=True)):
             generator = np.random.default_rng([seed, row])
             normal = correlated(generator, n, times[start:stop], self.n_channels_, self.calibration_.age)
-            scores = self.calibration_.corrected(normal)
+            scores = scale[row] * self.calibration_.corrected(normal)
             for copy in range(n):
                 draws[copy, start:stop] = quantile_at(scores[copy], knots[start:stop])
         return self._network_output(draws)
@@ -268,13 +281,15 @@ class LS2TImputer(NetworkImputer):
             "network": self._filler.__name__,
             "step": self.step_,
             "age": self.calibration_.age,
+            "usual_size": self.calibration_.usual_size,
             "kept_errors": self.held_out_errors_,
             "static": None if self.static_ is None else self.static_.state(),
         }
 
     def _restore(self, tensors: Tensors, facts: dict[str, Any]) -> None:
         self.step_, self.held_out_errors_ = facts["step"], facts["kept_errors"]
-        self.calibration_ = Calibration(tensors["calibration"].numpy(), facts["age"])
+        # Scores of earlier models have no scale.
+        self.calibration_ = Calibration(tensors["calibration"].numpy(), facts["age"], facts.get("usual_size"))
         self.static_ = None if facts["static"] is None else Scaler.from_state(facts["static"])
         # Earlier models do not name their network.
         self._filler = FILLERS[facts.get("network", TwoStreamFiller.__name__)]

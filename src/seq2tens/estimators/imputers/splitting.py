@@ -24,11 +24,16 @@ COPIES = 4
 
 
 class Split(NamedTuple):
-    """Sequences for training, those for validation with their hidden entries, and the piece of each."""
+    """Sequences for training, and those for validation with the piece of each.
+
+    `hidden` marks the entries of the latter that are hidden as in training, `missing_elsewhere`
+    those that another sequence lacks at the same position.
+    """
 
     train: Sequences
     validation: Sequences
     hidden: Bool[np.ndarray, "steps channels"]
+    missing_elsewhere: Bool[np.ndarray, "steps channels"]
     piece: Int[np.ndarray, " sequences"]
 
 
@@ -37,12 +42,13 @@ def split(X: Sequences, hide: Hide, seed: int) -> Split:
     generator, parts = np.random.default_rng([seed, 1]), pieces(X)
     if len(parts) < FEWEST_PIECES:
         values, hidden = held_out(parts.values, HELD_OUT, generator)
-        return Split(parts.with_values(values), parts, hidden, np.arange(len(parts)))
+        return Split(parts.with_values(values), parts, hidden, np.zeros_like(hidden), np.arange(len(parts)))
     order = generator.permutation(len(parts))
     n_held_out = max(math.ceil(HELD_OUT * len(parts)), min(ENOUGH, math.ceil(MOST * len(parts))))
     chosen = np.tile(np.sort(order[:n_held_out]), COPIES)
     validation = parts[chosen]
-    return Split(parts[np.sort(order[n_held_out:])], validation, _hidden(validation, hide, seed), chosen)
+    train, hidden = parts[np.sort(order[n_held_out:])], _hidden(validation, hide, seed)
+    return Split(train, validation, hidden, _missing_elsewhere(validation, train, generator), chosen)
 
 
 def pieces(X: Sequences) -> Sequences:
@@ -67,3 +73,12 @@ def _hidden(X: Sequences, hide: Hide, seed: int) -> Bool[np.ndarray, "steps chan
         hidden = hidden_entries(batch.observed, hide).numpy()
     inside = np.arange(hidden.shape[1]) < X.lengths[:, None]
     return hidden[inside]
+
+
+def _missing_elsewhere(
+    X: Sequences, others: Sequences, generator: np.random.Generator
+) -> Bool[np.ndarray, "steps channels"]:
+    """Choose the observed entries of each sequence that one of the others, repeated if shorter, lacks."""
+    other = np.repeat(generator.integers(len(others), size=len(X)), X.lengths)
+    steps = others.offsets[other] + X.positions % np.maximum(others.lengths[other], 1)
+    return np.isnan(others.values[steps]) & ~np.isnan(X.values)
