@@ -72,25 +72,25 @@ def in_orders(model: str, seed: int, stays: Incomplete, n_orders: int) -> Areas:
     return np.concatenate([areas(filled, labels, some) for some in several])
 
 
-def probability(found: Float[np.ndarray, "models orders"], published: Float[np.ndarray, " models"]) -> float:
+def probability(scores: Float[np.ndarray, "models orders"], published: Float[np.ndarray, " models"]) -> float:
     """The probability that figures in one more order are further from the means than the published ones."""
-    models, n = found.shape
-    away = published - found.mean(1)
-    square = away @ np.linalg.solve(np.atleast_2d(np.cov(found)), away) / (1 + 1 / n)
+    models, n = scores.shape
+    away = published - scores.mean(1)
+    square = away @ np.linalg.solve(np.atleast_2d(np.cov(scores)), away) / (1 + 1 / n)
     return float(f_distribution.sf(square * (n - models) / (models * (n - 1)), models, n - models))
 
 
-def report(found: Mapping[str, Areas]) -> str:
+def report(scores: Mapping[str, Areas]) -> str:
     """The table of all models, and the probability below it."""
-    published = {model: SCORES[MODELS[model].label]["physionet"]["auroc"].mean for model in found}
+    published = {model: SCORES[MODELS[model].label]["physionet"]["auroc"].mean for model in scores}
     lines = []
-    for model, values in found.items():
+    for model, values in scores.items():
         mean, spread = values.mean(), values.std(ddof=1)
         away = published[model] - mean
         numbers = [f"{mean:.4f} ± {spread:.4f}", f"{published[model]:.3f}", f"{away:+.4f}"]
         lines.append([MODELS[model].label, *numbers, f"{away / spread:+.1f}", f"{values.max():.3f}"])
     header = ["model", "ours", "published", "difference", "in deviations", "largest in an order"]
-    chance = probability(np.array(list(found.values())), np.array(list(published.values())))
+    chance = probability(np.array(list(scores.values())), np.array(list(published.values())))
     return f"{markdown(header, lines)}\n\nAll models at once: p = {chance:.4f}"
 
 
