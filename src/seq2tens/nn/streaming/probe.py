@@ -48,7 +48,7 @@ class Probe(Whole):
 
     def difference(self, x: Series, *, reverse: bool = False) -> Series:
         """Take differences as `Whole` does, after inspecting the steps that a stream would have to keep."""
-        self.look(x)
+        self.inspect(x)
         return super().difference(x, reverse=reverse)
 
     def convolve(
