@@ -68,8 +68,8 @@ def in_orders(model: str, seed: int, stays: Incomplete, n_orders: int) -> Areas:
     """The AUROC of a model in each order; the first ones are those of the experiment."""
     filled, labels = imputed(trained(model, seed, stays), stays), np.asarray(stays.labels)
     orders = np.array([np.random.default_rng(i).permutation(len(filled)) for i in range(n_orders)])
-    several = np.array_split(orders, -(-n_orders // TOGETHER))
-    return np.concatenate([areas(filled, labels, some) for some in several])
+    chunks = np.array_split(orders, -(-n_orders // TOGETHER))
+    return np.concatenate([areas(filled, labels, chunk) for chunk in chunks])
 
 
 def probability(scores: Float[np.ndarray, "models orders"], published: Float[np.ndarray, " models"]) -> float:

@@ -36,7 +36,7 @@ _BACKWARD_SCHEMA = (
 _BEFORE_INPUTS = 2 + len(Saved._fields)  # arguments of the backward operation that precede the inputs
 
 
-class Backend(NamedTuple):
+class Kernels(NamedTuple):
     """The functions of a backend.
 
     `forward(recursion, keeps_products)` returns the levels along time, the final state, and what is saved for
@@ -51,38 +51,38 @@ class Backend(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """The two custom operations of a backend, and the backend itself."""
+    """The two custom operations of a backend, and its functions."""
 
     forward: Any
     backward: Any
-    backend: Backend
+    kernels: Kernels
 
 
-def register(name: str, backend: Backend, device_types: str | None = None) -> Pair:
+def register(name: str, kernels: Kernels, device_types: str | None = None) -> Pair:
     """Register a backend with torch as the operations `name` and `name_backward`."""
     custom_op = partial(torch.library.custom_op, mutates_args=(), device_types=device_types)
 
     @custom_op(name, schema=_FORWARD_SCHEMA)
     def forward(*arguments: Any) -> tuple[Tensor, ...]:
-        output, final, saved = backend.forward(Recursion.of(arguments), False)
+        output, final, saved = kernels.forward(Recursion.of(arguments), False)
         return output, final, *_without_none(saved, output)
 
     @custom_op(f"{name}_backward", schema=_BACKWARD_SCHEMA)
     def backward(dout: Tensor, dfinal: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
         inputs = Recursion.of(arguments[len(Saved._fields) :])
         saved = Saved(*(t if t.numel() else None for t in arguments[: len(Saved._fields)]))
-        return _without_none(backend.backward(dout, dfinal, saved, inputs), dout)
+        return _without_none(kernels.backward(dout, dfinal, saved, inputs), dout)
 
     @forward.register_fake
     def _(*arguments: Any) -> tuple[Tensor, ...]:
-        output, final, saved = backend.empty_results(Recursion.of(arguments))
+        output, final, saved = kernels.empty_results(Recursion.of(arguments))
         return output, final, *_without_none(saved, output)
 
     @backward.register_fake
     def _(dout: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
         return _without_none(Recursion.of(arguments[_BEFORE_INPUTS - 1 :]).empty_gradients(), dout)
 
-    pair = Pair(forward, backward, backend)
+    pair = Pair(forward, backward, kernels)
     _register_derivatives(pair)
     return pair
 
@@ -101,7 +101,7 @@ def call(pair: Pair, recursion: Recursion) -> tuple[Tensor, Tensor]:
     elif recursion.keep:
         output, final = _Unobserved.apply(pair, recursion[TENSORS:], *recursion.tensors)
     else:
-        output, final, _ = pair.backend.forward(recursion, False)
+        output, final, _ = pair.kernels.forward(recursion, False)
     if recursion.return_sequences:
         return output, final
     levels = recursion.chains.output
@@ -132,7 +132,7 @@ class _Unobserved(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, pair: Pair, rest: tuple, *tensors: Tensor | None) -> tuple[Tensor, Tensor]:
-        output, final, saved = pair.backend.forward(Recursion(*tensors, *rest), True)  # type: ignore[arg-type]
+        output, final, saved = pair.kernels.forward(Recursion(*tensors, *rest), True)  # type: ignore[arg-type]
         ctx.save_for_backward(*tensors, *saved)
         ctx.set_materialize_grads(False)  # usually only one of the two results is differentiated
         ctx.pair, ctx.rest, ctx.shapes = pair, rest, (output.shape, final.shape)
@@ -151,7 +151,7 @@ class _Unobserved(torch.autograd.Function):
             complete = _without_none(saved, recursion.x)
             gradients = ctx.pair.backward(*incoming, *complete, *recursion.arguments)
         else:
-            gradients = ctx.pair.backend.backward(dout, dfinal, saved, recursion)
+            gradients = ctx.pair.kernels.backward(dout, dfinal, saved, recursion)
         return None, None, *_as_inputs(gradients, tensors)
 
 

@@ -16,7 +16,7 @@ from seq2tens.ops import native
 from seq2tens.ops.chains import Chains
 from seq2tens.ops.dispatch import cpu_unsupported
 from seq2tens.ops.heap import use_huge_pages
-from seq2tens.ops.ls2t.autograd import Backend, call, register
+from seq2tens.ops.ls2t.autograd import Kernels, call, register
 from seq2tens.ops.ls2t.recursion import Gradients, Recursion, Results, Saved
 
 
@@ -176,4 +176,4 @@ def _backward(dout: Tensor | None, dfinal: Tensor | None, saved: Saved, recursio
     return gradients
 
 
-_pair = register("seq2tens::ls2t", Backend(_forward, _backward, _empty_results), "cpu")
+_pair = register("seq2tens::ls2t", Kernels(_forward, _backward, _empty_results), "cpu")
