@@ -63,11 +63,11 @@ def test_the_bias_before_a_normalisation_does_not_move():
 @pytest.mark.skipif(native.unavailable() is not None, reason="no kernels")
 @pytest.mark.parametrize("training", [False, True])
 def test_a_layer_is_a_few_calls_from_its_kernel(training):
-    """At most eight, from `LS2T.forward` to `native.run`, which calls the library."""
+    """At most eight, from `LS2T.forward` to `native.run_kernel`, which calls the library."""
     layer, package, walk = LS2T(3, 4, 2), str(Path(seq2tens.__file__).parent), []
 
     def record(frame, event, _):
-        if event == "call" and frame.f_code is native.run.__code__:
+        if event == "call" and frame.f_code is native.run_kernel.__code__:
             while frame is not None:
                 if frame.f_code.co_filename.startswith(package):
                     walk.append(frame.f_code.co_name)
@@ -81,6 +81,6 @@ def test_a_layer_is_a_few_calls_from_its_kernel(training):
             layer(x)
         finally:
             sys.setprofile(previous)
-    assert walk[0] == "run"
+    assert walk[0] == "run_kernel"
     assert walk[-1] == "forward"
     assert len(walk) - 1 <= 8

@@ -20,13 +20,13 @@ DIFFERENCE = {"difference_steps"}
 @pytest.fixture
 def kernels(monkeypatch):
     """The names of the kernels that have run; they run as always."""
-    names, run = set(), native.run
+    names, run = set(), native.run_kernel
 
     def recorded(operation, call):
         names.add(operation)
         run(operation, call)
 
-    monkeypatch.setattr(native, "run", recorded)
+    monkeypatch.setattr(native, "run_kernel", recorded)
     return names
 
 

@@ -128,7 +128,7 @@ def test_a_library_of_other_sources_is_refused(monkeypatch, tmp_path):
 def test_memory_that_cannot_be_had(monkeypatch):
     monkeypatch.setattr(native, "_function", lambda _: lambda _: 1)
     with pytest.raises(MemoryError, match="ls2t_forward"):
-        native.run("ls2t_forward", native.Struct())
+        native.run_kernel("ls2t_forward", native.Struct())
 
 
 def test_torch_may_change_its_threads():

@@ -94,7 +94,7 @@ def threads() -> int:
     return 1 if _forked else torch.get_num_threads()
 
 
-def run(operation: str, call: ctypes.Structure) -> None:
+def run_kernel(operation: str, call: ctypes.Structure) -> None:
     """Run an operation on its struct."""
     if _function(operation)(ctypes.byref(call)):
         raise MemoryError(f"not enough memory for the scratch buffers of {operation}")

@@ -85,7 +85,7 @@ class _BatchNorm(torch.autograd.Function):
         if running is not None:
             call.momentum = running.momentum
             call.running_mean, call.running_variance = native.addresses(*running[:2])
-        native.run("batch_norm_forward", call)
+        native.run_kernel("batch_norm_forward", call)
         ctx.save_for_backward(x, mask, weight, bias, mean, variance)
         ctx.settings = settings
         return y
@@ -101,7 +101,7 @@ class _BatchNorm(torch.autograd.Function):
         dx = torch.empty_like(x, memory_format=torch.contiguous_format)
         dweight = None if weight is None else torch.empty_like(mean)
         dbias = None if bias is None else torch.empty_like(mean)
-        native.run("batch_norm_backward", Backward.of([ctypes.pointer(call)], dy, dx, dweight, dbias))
+        native.run_kernel("batch_norm_backward", Backward.of([ctypes.pointer(call)], dy, dx, dweight, dbias))
         return dx, None, dweight, dbias, None, None
 
 

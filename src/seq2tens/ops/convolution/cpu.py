@@ -79,7 +79,7 @@ class _Convolve(torch.autograd.Function):
         steps = call.length + sum(padding) - call.kernel + 1
         y = x.new_empty(call.batch, steps, call.out_features)
         call.y = y.data_ptr()
-        native.run("convolution_forward", call)
+        native.run_kernel("convolution_forward", call)
         ctx.save_for_backward(x, weight, bias, mask)
         ctx.padding, ctx.train_bias = padding, train_bias
         return y
@@ -97,7 +97,7 @@ class _Convolve(torch.autograd.Function):
         dx = x.new_empty(x.shape) if ctx.needs_input_grad[0] else None
         dbias = None if bias is None else torch.zeros_like(bias)
         gradients = (dx, dweight, dbias if ctx.train_bias else None)
-        native.run("convolution_backward", Backward.of([ctypes.pointer(call)], dy, *gradients))
+        native.run_kernel("convolution_backward", Backward.of([ctypes.pointer(call)], dy, *gradients))
         return dx, dweight, dbias, None, None, None
 
 
@@ -129,7 +129,7 @@ def prepare(weight: Tensor, bias: Tensor | None) -> Callable[[Tensor], Tensor]:
     packed = weight.new_empty(-(-out_features // PANEL) * PANEL, in_features, kernel)
     sizes = (weight.dtype == torch.float64, 1, 0, kernel, in_features, out_features, kernel, 0, 0)
     template = Forward.of(sizes, None, None, weight, bias, packed)
-    native.run("convolution_pack", template)
+    native.run_kernel("convolution_pack", template)
 
     def run(x: Tensor) -> Tensor:
         x = x.to(weight.dtype).contiguous()
@@ -139,7 +139,7 @@ def prepare(weight: Tensor, bias: Tensor | None) -> Callable[[Tensor], Tensor]:
         call = Forward.from_buffer_copy(template)
         call.threads, call.batch, call.length = native.threads(), batch, length
         call.x, call.y = native.addresses(x, y)
-        native.run("convolution_forward", call)
+        native.run_kernel("convolution_forward", call)
         return y
 
     return run

@@ -50,5 +50,5 @@ class _Difference(torch.autograd.Function):
 def _compute(x: Tensor, reverse: bool) -> Tensor:
     y = x.new_empty(x.shape)
     numbers = (x.dtype == torch.float64, native.threads(), *x.shape, reverse)
-    native.run("difference_steps", Difference.of(numbers, x, y))
+    native.run_kernel("difference_steps", Difference.of(numbers, x, y))
     return y

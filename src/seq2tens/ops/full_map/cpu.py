@@ -42,7 +42,7 @@ class Options(NamedTuple):
     increments: bool  # steps are differences of the points
 
 
-class Saved(NamedTuple):
+class BackwardInputs(NamedTuple):
     """Tensors that the forward pass saves for the backward pass."""
 
     checkpoints: Tensor  # all levels but the top one of the state before every block of steps
@@ -91,7 +91,7 @@ class _Unobserved(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, coefficients: Tensor, options: Options) -> Tensor:
         out, checkpoints = _compute(x, coefficients, options, True)
-        ctx.save_for_backward(*Saved(checkpoints, x, coefficients))
+        ctx.save_for_backward(*BackwardInputs(checkpoints, x, coefficients))
         ctx.options = options
         return out
 
@@ -101,7 +101,7 @@ class _Unobserved(torch.autograd.Function):
         # grad mode in a backward pass means that it will be differentiated again
         direct = not torch.is_grad_enabled() and not is_observed(dout)
         run: Any = _compute_backward if direct else _call_backward
-        dx, dcoefficients = run(dout, Saved(*ctx.saved_tensors), ctx.options, learn)
+        dx, dcoefficients = run(dout, BackwardInputs(*ctx.saved_tensors), ctx.options, learn)
         return dx, dcoefficients if learn else None, None
 
 
@@ -123,7 +123,7 @@ def _compute(x: Tensor, coefficients: Tensor, options: Options, keep: bool) -> t
     call.out = out.data_ptr()
     if keep:
         call.checkpoints = checkpoints.data_ptr()
-    native.run("full_map_forward", call)
+    native.run_kernel("full_map_forward", call)
     return out, checkpoints
 
 
@@ -149,7 +149,9 @@ def _(x: Tensor, coefficients: Tensor, *flags: Any) -> tuple[Tensor, Tensor]:
     return x.new_empty(plan.out), x.new_empty(plan.checkpoints if keep else 0, dtype=torch.float64)
 
 
-def _compute_backward(dout: Tensor, saved: Saved, options: Options, learn: bool) -> tuple[Tensor, Tensor]:
+def _compute_backward(
+    dout: Tensor, saved: BackwardInputs, options: Options, learn: bool
+) -> tuple[Tensor, Tensor]:
     """Return the gradients of x and of the coefficients; the latter is 0 unless `learn`."""
     x, coefficients = saved.x, saved.coefficients
     call = _describe(x, coefficients, _make_plan(tuple(x.shape), options), options)
@@ -158,7 +160,7 @@ def _compute_backward(dout: Tensor, saved: Saved, options: Options, learn: bool)
     dx = torch.empty_like(x, memory_format=torch.contiguous_format)
     dcoefficients = torch.zeros(len(coefficients), dtype=torch.float64)
     struct = Backward.of([ctypes.pointer(call)], dout, dx, dcoefficients if learn else None)
-    native.run("full_map_backward", struct)
+    native.run_kernel("full_map_backward", struct)
     return dx, dcoefficients.to(coefficients.dtype)
 
 
@@ -174,10 +176,12 @@ _register_backward = torch.library.custom_op(
 @_register_backward
 def _backward(dout: Tensor, *flags: Any) -> tuple[Tensor, Tensor]:
     checkpoints, x, coefficients, *options, learn = flags
-    return _compute_backward(dout, Saved(checkpoints, x, coefficients), Options(*options), learn)
+    return _compute_backward(dout, BackwardInputs(checkpoints, x, coefficients), Options(*options), learn)
 
 
-def _call_backward(dout: Tensor, saved: Saved, options: Options, learn: bool) -> tuple[Tensor, Tensor]:
+def _call_backward(
+    dout: Tensor, saved: BackwardInputs, options: Options, learn: bool
+) -> tuple[Tensor, Tensor]:
     """Run `_compute_backward` as a custom operation that torch can trace and differentiate."""
     dx, dcoefficients = torch.ops.seq2tens.full_map_backward(dout, *saved, *options, learn)
     return dx, dcoefficients
@@ -193,13 +197,13 @@ def _(
 def _setup_context(ctx: Any, inputs: tuple, output: tuple) -> None:
     x, coefficients, *options, _ = inputs
     ctx.options = Options(*options)
-    ctx.save_for_backward(*Saved(output[1], x, coefficients))
+    ctx.save_for_backward(*BackwardInputs(output[1], x, coefficients))
     ctx.mark_non_differentiable(output[1])
 
 
 def _differentiate(ctx: Any, dout: Tensor, dkept: Tensor) -> tuple:
     learn = ctx.needs_input_grad[1]
-    dx, dc = _call_backward(dout, Saved(*ctx.saved_tensors), ctx.options, learn)
+    dx, dc = _call_backward(dout, BackwardInputs(*ctx.saved_tensors), ctx.options, learn)
     return dx, dc if learn else None, None, None, None, None
 
 

@@ -58,7 +58,7 @@ class Pair(NamedTuple):
     kernels: Kernels
 
 
-def register(name: str, kernels: Kernels, device_types: str | None = None) -> Pair:
+def register_operations(name: str, kernels: Kernels, device_types: str | None = None) -> Pair:
     """Register a backend with torch as the operations `name` and `name_backward`."""
     custom_op = partial(torch.library.custom_op, mutates_args=(), device_types=device_types)
 

@@ -16,7 +16,7 @@ from seq2tens.ops import native
 from seq2tens.ops.chains import Chains
 from seq2tens.ops.dispatch import cpu_unsupported
 from seq2tens.ops.heap import use_huge_pages
-from seq2tens.ops.ls2t.autograd import Kernels, call, register
+from seq2tens.ops.ls2t.autograd import Kernels, call, register_operations
 from seq2tens.ops.ls2t.recursion import Gradients, Recursion, Results, Saved
 
 
@@ -117,7 +117,7 @@ def prepare(recursion: Recursion) -> Callable[[Tensor, Tensor | None, Tensor | N
         struct.threads, struct.batch, struct.length = native.threads(), batch, length
         struct.x, struct.mask, struct.state = native.addresses(*arrays)
         struct.out, struct.final = native.addresses(output, final)
-        native.run("ls2t_forward", struct)
+        native.run_kernel("ls2t_forward", struct)
         return output, final
 
     return run
@@ -153,7 +153,7 @@ def _forward(recursion: Recursion, keeps_products: bool) -> Results:
         struct.out = results.output.data_ptr()
     if recursion.keep:
         _point_to(struct, results.saved)
-    native.run("ls2t_forward", struct)
+    native.run_kernel("ls2t_forward", struct)
     return results
 
 
@@ -172,8 +172,8 @@ def _backward(dout: Tensor | None, dfinal: Tensor | None, saved: Saved, recursio
     gradients = recursion.empty_gradients()
     use_huge_pages(gradients[0])
     dout = dout if recursion.return_sequences else None
-    native.run("ls2t_backward", Backward.of([ctypes.pointer(struct)], dout, dfinal, *gradients))
+    native.run_kernel("ls2t_backward", Backward.of([ctypes.pointer(struct)], dout, dfinal, *gradients))
     return gradients
 
 
-_pair = register("seq2tens::ls2t", Kernels(_forward, _backward, _empty_results), "cpu")
+_pair = register_operations("seq2tens::ls2t", Kernels(_forward, _backward, _empty_results), "cpu")

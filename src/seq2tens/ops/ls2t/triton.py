@@ -21,7 +21,7 @@ from torch import Tensor
 from seq2tens._checks import in_func_transform
 from seq2tens.ops.chains import Chains
 from seq2tens.ops.dispatch import full_precision
-from seq2tens.ops.ls2t.autograd import Kernels, call, register
+from seq2tens.ops.ls2t.autograd import Kernels, call, register_operations
 from seq2tens.ops.ls2t.recursion import Gradients, Recursion, Results, Saved
 
 CHUNK = 128  # steps per matrix product; the backward pass holds the states of one chunk
@@ -108,7 +108,7 @@ def _backward(dout: Tensor | None, dfinal: Tensor | None, saved: Saved, inputs: 
     return results
 
 
-_pair = register("seq2tens::ls2t_triton", Kernels(_forward, _backward, _empty_results))
+_pair = register_operations("seq2tens::ls2t_triton", Kernels(_forward, _backward, _empty_results))
 
 
 def _chunks(inputs: Recursion) -> list[slice]:

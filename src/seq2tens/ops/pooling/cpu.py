@@ -49,5 +49,5 @@ def pool_blocks(paths: Tensor, lengths: Tensor, blocks: Blocks, groups: int, ste
     out = paths.new_empty(batch, count, 5 + 2 * order - 1, width)
     sizes = (batch, length, channels, count, taps, chosen, order, groups)
     numbers = (native.threads(), *sizes, steepness, CONTEST_STEEPNESS)
-    native.run("pool_blocks", PooledBlocks.of(numbers, *arrays, out))
+    native.run_kernel("pool_blocks", PooledBlocks.of(numbers, *arrays, out))
     return out

@@ -36,7 +36,7 @@ def slide(functionals: Functionals, x: Tensor, mask: Tensor | None, window: int,
         dtype == torch.float64, native.threads(), batch, length, features, components, width,
         window, stride, 1 if lift is None else len(lift), ctypes.pointer(subword_arrays(functionals.chains)),
     )  # fmt: skip
-    native.run("slide_windows", Windows.of(numbers, x, weight, bias, lift, mask, out))
+    native.run_kernel("slide_windows", Windows.of(numbers, x, weight, bias, lift, mask, out))
     return out
 
 
