@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from seq2tens.ops import accumulation_dtype, native
+from seq2tens.ops.heap import use_huge_pages
 from seq2tens.ops.ls2t import Functionals
 from seq2tens.ops.subwords import SubwordArrays, subword_arrays
 
@@ -32,6 +33,7 @@ def slide(functionals: Functionals, x: Tensor, mask: Tensor | None, window: int,
     (batch, length, features), (components, _, width) = x.shape, weight.shape
     windows = -(-(length - window + 1) // stride)
     out = torch.empty(batch, windows, len(functionals.chains.output), width, dtype=dtype)
+    use_huge_pages(out)
     numbers = (
         dtype == torch.float64, native.threads(), batch, length, features, components, width,
         window, stride, 1 if lift is None else len(lift), ctypes.pointer(subword_arrays(functionals.chains)),
