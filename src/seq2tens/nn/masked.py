@@ -114,10 +114,7 @@ class MaskedBatchNorm(nn.Module):
         if self.training:
             _check_momentum(self.momentum)
         dtype = torch.promote_types(x.dtype, torch.float32)  # LS2T returns at least float32
-        weight: Tensor | None = self.weight
-        bias: Tensor | None = self.bias
-        if weight is not None and bias is not None and weight.dtype != dtype:
-            weight, bias = weight.to(dtype), bias.to(dtype)
+        weight, bias = (None if t is None else t.to(dtype) for t in (self.weight, self.bias))
         running = F.Running(self.running_mean, self.running_var, self.momentum)
         normalize = F.batch_norm if self.peers is None or not self.training else self.peers.batch_norm
         wide = x if x.dtype == dtype else x.to(dtype)
